@@ -8,6 +8,7 @@ in the same session or in a new one.
 
 import asyncio
 import logging
+import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -131,10 +132,9 @@ class ZooKeeperStore:
             raise
         except TimeoutError:
             await self.stop()
-            raise MetadataUnavailableError(
-                f"no ZooKeeper answers at {self.place.servers} within {timeout_s:g} s;"
-                " is it running?"
-            ) from None
+            found = f"no ZooKeeper answers at {self.place.servers} within {timeout_s:g} s"
+            hint = "another kind of server does" if self._handler.met_others else "is it running?"
+            raise MetadataUnavailableError(f"{found}; {hint}") from None
         except asyncio.CancelledError:
             await self.stop()
             raise
@@ -342,6 +342,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
     def __init__(self, on_refusal: Callable[[], None]) -> None:
         super().__init__()
         self.is_stopping = False
+        self.met_others = False
+        """Whether another kind of server answered, such as a bookie."""
         self._on_refusal = on_refusal
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
@@ -356,6 +358,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
                 except (SASLException, SessionClosedRequireSaslError):
                     self._on_refusal()
                     return
+                except (TypeError, struct.error):  # Where kazoo reads what is no ZooKeeper's.
+                    self.met_others = True
                 if not self.is_stopping:
                     time.sleep(_RECONNECT_DELAY_S)
 

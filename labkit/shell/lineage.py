@@ -38,7 +38,8 @@ _TOPIC_KEY = "pulsar/managed-ledger"
 async def find_lineage(
     client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
 ) -> Lineage:
-    """Look the message up; `folders` are the bookies' folders by id, as far as they can be read.
+    """Look the message up; `folders` are the bookies' folders by id, not
+    necessarily all.
 
     Raises `ShellError` and `BKIncorrectParameterException` when there is no such message, and what
     `BookKeeper.open_ledger_no_recovery` raises.
@@ -47,20 +48,26 @@ async def find_lineage(
     metadata, entry_id = reader.metadata, message_id.entry_id
     topic = _topic_of(message_id, metadata)
     chain, _ = await read_chain(client, managed_ledger_path(topic))
+    bookies = _write_set(entry_id, metadata)
     found = {
-        bookie: _stored(folders.get(bookie), message_id)
-        for bookie in _write_set(entry_id, metadata)
+        bookie: _stored(folders[bookie], message_id) for bookie in bookies if bookie in folders
     }
     stored = next(filter(None, found.values()), None)
     if stored is None:
+        whose = f"the files of {', '.join(found)}" if found else "the folders that were named"
         raise ShellError(
-            f"no entry {entry_id} of ledger {message_id.ledger_id} in the files of"
-            f" {', '.join(found)}, which store it; its LastAddConfirmed is"
+            f"entry {entry_id} of ledger {message_id.ledger_id} is not in {whose};"
+            f" its write set is {', '.join(bookies)}, and the ledger's LastAddConfirmed is"
             f" {reader.last_add_confirmed}"
         )
     payload_at = ENTRY_HEADER.size + make_digest(metadata.digest_type, metadata.password).size
     frame = take_apart(stored.data[payload_at:], message_id.batch_index)
-    pieces = [_piece(bookie, each, payload_at, frame) for bookie, each in found.items()]
+    pieces = [
+        _piece(bookie, found[bookie], payload_at, frame)
+        if bookie in found
+        else Piece(bookie, absent="its folder was not named")
+        for bookie in bookies
+    ]
     return Lineage(
         message_id=message_id,
         topic=topic,
@@ -74,7 +81,7 @@ async def find_lineage(
         batch_size=frame.message_count,
         offset=LENGTH_SIZE + payload_at + frame.offset,
         size=frame.size,
-        copies=tuple(Copy(*each) for each in zip(found, pieces, strict=True)),
+        copies=tuple(Copy(*each) for each in zip(bookies, pieces, strict=True)),
     )
 
 
@@ -114,10 +121,8 @@ def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
     return [ensemble[place] for place in places]
 
 
-def _stored(folders: BookieFolders | None, message_id: MessageId) -> StoredEntry | None:
+def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
     """The entry in a bookie's files, if it can be found there."""
-    if folders is None:
-        return None
     it = message_id
     try:
         found = list(read_ledger(folders, it.ledger_id, it.entry_id, it.entry_id))

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE
 from contextlib import suppress
 from pathlib import Path
@@ -52,6 +53,18 @@ async def test_start_without_a_server_says_where_it_looked() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper answers at {address}"):
         await ZooKeeperStore(MetadataPlace(address)).start(timeout_s=0.5)
+
+
+async def test_start_on_the_port_of_another_kind_of_server_says_so() -> None:
+    async def answer_as_a_bookie(reader: StreamReader, writer: StreamWriter) -> None:
+        await reader.read(1)
+        # To ZooKeeper's client: version, time-out, session, and -1 for "no password".
+        writer.write((20).to_bytes(4, "big") + b"\1" * 16 + b"\xff" * 4)
+
+    async with await asyncio.start_server(answer_as_a_bookie, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        with pytest.raises(MetadataUnavailableError, match="another kind of server does"):
+            await ZooKeeperStore(MetadataPlace(f"{host}:{port}")).start(timeout_s=0.5)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:no-port", "127.0.0.1:99999"])

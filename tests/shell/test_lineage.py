@@ -105,7 +105,7 @@ def test_the_whole_entry_has_an_id_too() -> None:
     ("text", "error", "reason"),
     [
         ("0:0:0:5", BKIncorrectParameterException, "its batch has 0 to 4"),
-        ("0:3:0:0", ShellError, "no entry 3 of ledger 0"),
+        ("0:3:0:0", ShellError, "entry 3 of ledger 0 is not in the files of b.*Confirmed is 2"),
         ("0:0:1:0", ShellError, "the id's partition is 0, not 1"),
         ("0:0:-1:0", ShellError, "the id's partition is 0, not -1"),
         ("99:0:0:0", BKNoSuchLedgerExistsOnMetadataServerException, "99"),
@@ -154,3 +154,21 @@ async def test_the_verb_tells_topic_chain_entry_and_files_of_real_bookies(
     code, _, errors = await ask(cluster.zookeeper, "messageid", str(ids[4]), "bookie-1")
     assert (code, "write BOOKIE=FOLDER" in errors) == (1, True)
     await topic.close()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_of_a_bookie_whose_folder_was_not_named_the_verb_says_only_that(
+    cluster: LocalCluster, ask: Ask
+) -> None:
+    topic = await Topic.create(await cluster.connect(), "in-one-folder", partitions=0)
+    message_id = str(await topic.producer("shop").send(b"order"))
+    await topic.close()
+    folders = {name: f"={cluster.folder_of(name)}" for name in cluster.bookie_names}
+    code, output, _ = await ask(
+        cluster.zookeeper, "messageid", message_id, f"bookie-1{folders['bookie-1']}"
+    )
+    assert (code, "bookie-2: its folder was not named" in output) == (0, True)
+    code, _, errors = await ask(
+        cluster.zookeeper, "messageid", message_id, f"bookie-9{folders['bookie-1']}"
+    )
+    assert (code, "is not in the folders that were named; its write set is " in errors) == (1, True)

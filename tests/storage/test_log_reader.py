@@ -14,7 +14,7 @@ class CountingFile(SimFile):
     """Remembers where it was read, and how much was asked for."""
 
     def __init__(self, file: SimFile) -> None:
-        super().__init__(file.disk, file.path, file.inode)
+        super().__init__(file.disk, file.inode)
         self.reads: list[int] = []
         self.sizes: list[int] = []
 
