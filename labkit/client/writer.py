@@ -20,6 +20,7 @@ from labkit.client.protocol_v2 import OnAdded, PerChannelBookieClientV2
 from labkit.client.striping import write_set
 from labkit.model.entry import NO_ENTRY_ID, make_digest, make_master_key, pack_entry
 from labkit.model.errors import (
+    BKClientClosedException,
     BKException,
     BKIncorrectParameterException,
     BKLedgerClosedException,
@@ -256,8 +257,13 @@ class LedgerWriter:
         # Taken away first: a caller whose add fails may look at this writer at once.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
-            if not pending.confirmed.done():
-                pending.confirmed.set_exception(error)
+            if pending.confirmed.done():
+                continue
+            pending.confirmed.set_exception(error)
+            # asyncio complains about an error that nothing takes: of those that are one, once, and
+            # never to a caller that closed the client itself.
+            if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
+                pending.confirmed.exception()
 
     async def stop(self, error: LabkitError) -> None:
         """`end`, and the metadata are the caller's from now on."""

@@ -1,6 +1,7 @@
 """The writer's promises, with bookies that answer as the test says."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -143,6 +144,32 @@ async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
     with pytest.raises(BKNotEnoughBookiesException, match=r"b1, b2 failed .*takes no writes"):
         writer.add(b"z")
     assert writer.last_add_confirmed == -1
+
+
+async def push_three_that_fail(*, closes: bool) -> None:
+    """A client is closed, or a bookie refuses."""
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    for _ in range(3):
+        writer.add(b"x")
+    await script.until_asked(3)
+    if closes:
+        script.client.close()
+    else:
+        for entry_id in range(3):
+            script.bookies[0].refuse(entry_id, Code.IO_ERROR)
+    await until(lambda: writer.is_ended)
+
+
+@pytest.mark.parametrize(("closes", "count"), [(False, 1), (True, 0)])
+async def test_adds_that_fail_together_and_that_nothing_awaits_are_one_complaint(
+    closes: bool, count: int
+) -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    await push_three_that_fail(closes=closes)
+    gc.collect()
+    assert len(complaints) == count
 
 
 async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
