@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +15,7 @@ from labkit import __version__
 from labkit.exit_codes import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.grading.arguments import add_grade, add_handout
 from labkit.intermixed import IntermixedParser
-from labkit.live.complaints import complain
+from labkit.live.complaints import announce, complain
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
@@ -31,9 +31,7 @@ Verb = Callable[[argparse.Namespace], int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # The caller has closed it (`>&-`).
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    _make_writable()
     parser = IntermixedParser(
         prog="labkit", description="Apache BookKeeper's storage, small and real."
     )
@@ -64,14 +62,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except MissingPart as missing:
         return _fail(str(missing))
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`); nothing more may be written, not even at the exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+    except _OutputError as failed:
+        return _without_output(failed.reason)
+    except OSError as error:
+        return _without_output(error)
     except asyncio.CancelledError:  # By a stop signal (`labkit.live.stop_signal`): how servers end.
         return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _make_writable() -> None:
+    """See to it that any text can be written to standard output and standard error."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # The caller has closed it (`>&-`).
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):  # An encoding such as cp1252 lacks some signs.
+            stream.reconfigure(errors="backslashreplace")
+
+
+class _OutputError(Exception):
+    """Standard output takes no more; verbs do not take it for an error of their own files."""
+
+    def __init__(self, reason: OSError) -> None:
+        self.reason = reason
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        raise _OutputError(error) from None
+
+
+def _without_output(reason: OSError) -> int:
+    # Nothing more may be written, not even at the exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(reason, BrokenPipeError):  # The reader has seen enough (`| head`).
+        return EXIT_OK
+    return _fail(f"the output cannot be written: {reason}")
 
 
 def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -90,14 +120,14 @@ def _lab(arguments: argparse.Namespace) -> int:
     require(python, lambda: notebook_part("jupyterlab"))
     notebook = arguments.notebook or TOUR
     if sys.platform == "win32":
-        print(format_findings([system()]), flush=True)
+        _say(format_findings([system()]))
         notebook = arguments.notebook or FIRST_LESSON
     else:
         require(java, zookeeper_part)
     if not arguments.notebook:
         try:
             if count := copy_notebooks(Path(NOTEBOOKS)):
-                print(f"{count} notebooks are new in {Path(NOTEBOOKS).absolute()}", flush=True)
+                _say(f"{count} notebooks are new in {Path(NOTEBOOKS).absolute()}")
         except OSError as problem:
             return _fail(f"the notebooks cannot be copied into this folder: {problem}")
     if not Path(notebook).is_file():
@@ -121,7 +151,7 @@ def _local(arguments: argparse.Namespace) -> int:
     from labkit.model.errors import LabkitError
 
     try:
-        asyncio.run(run_local(cast("LocalOptions", arguments), partial(print, flush=True), _warn))
+        asyncio.run(run_local(cast("LocalOptions", arguments), announce, _warn))
     except (LabkitError, ZooKeeperNotStarted, OSError) as error:
         return _fail(explained(error))
     return EXIT_OK
@@ -163,8 +193,7 @@ def _bookie(arguments: argparse.Namespace) -> int:
         if config is not None:
             _warn_of(arguments.conf, config.passed_over.lines())
         settings = bookie_settings(cast("BookieOptions", arguments), config)
-        say = partial(print, flush=True)
-        asyncio.run(run_bookie(settings, say, _warn, open_store))
+        asyncio.run(run_bookie(settings, announce, _warn, open_store))
     except LabkitError as error:
         return _fail(f"{arguments.id or 'bookie'}: {error}")
     except OSError as error:
@@ -197,7 +226,7 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
         if config is not None:
             _warn_of(arguments.conf, config.passed_over.lines())
         settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
-        asyncio.run(run_autorecovery(settings, lambda line: print(line, flush=True)))
+        asyncio.run(run_autorecovery(settings, announce))
     except (LabkitError, OSError) as error:
         return _fail(f"autorecovery: {explained(error)}")
     return EXIT_OK
@@ -223,7 +252,7 @@ def _broker(arguments: argparse.Namespace) -> int:
     try:
         settings, without_effect = broker_settings(cast("BrokerOptions", arguments))
         _warn_of(arguments.conf, without_effect.lines())
-        asyncio.run(run_broker(settings, lambda line: print(line, flush=True)))
+        asyncio.run(run_broker(settings, announce))
     except (LabkitError, OSError) as error:
         return _fail(f"{arguments.id or 'broker'}: {explained(error)}")
     return EXIT_OK
@@ -270,7 +299,7 @@ def _search(arguments: argparse.Namespace) -> int:
     from labkit.sim.explore.command import run_search
 
     try:
-        went_well = run_search(arguments, lambda line: print(line, flush=True))
+        went_well = run_search(arguments, _say)
     except (LabkitError, OSError) as error:
         return _fail(explained(error))
     return EXIT_OK if went_well else EXIT_FAILED
@@ -289,7 +318,7 @@ def _workshop(arguments: argparse.Namespace) -> int:
     from labkit.workshop.step import NoSuchStepError
 
     try:
-        passed = run_workshop(arguments, lambda card: print(card, flush=True))
+        passed = run_workshop(arguments, _say)
         return EXIT_OK if passed else EXIT_FAILED
     except (NoSuchStepError, OSError) as error:
         return _fail(str(error))
@@ -305,7 +334,7 @@ def _client(arguments: argparse.Namespace) -> int:
     from labkit.workshop.client.process import ProgramError, run_command
 
     try:
-        asyncio.run(run_command(arguments, partial(print, flush=True)))
+        asyncio.run(run_command(arguments, _say))
     except (LabkitError, ProgramError, OSError) as error:
         return _fail(f"{arguments.id}: {explained(error)}")
     return EXIT_OK
@@ -320,7 +349,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     from labkit.grading.grade import SubmissionsError
 
     try:
-        run_grade(arguments, lambda line: print(line, flush=True))
+        run_grade(arguments, _say)
     except (SubmissionsError, OSError) as error:
         return _fail(str(error))
     return EXIT_OK
@@ -335,7 +364,7 @@ def _handout(arguments: argparse.Namespace) -> int:
     from labkit.grading.handout import HandoutError
 
     try:
-        run_handout(arguments, lambda line: print(line, flush=True))
+        run_handout(arguments, _say)
     except (HandoutError, OSError) as error:
         return _fail(str(error))
     return EXIT_OK
@@ -350,7 +379,7 @@ def _doctor(_: argparse.Namespace) -> int:
     from labkit.doctor import exit_code, format_findings, run_doctor
 
     findings = run_doctor()
-    print(format_findings(findings))
+    _say(format_findings(findings))
     return exit_code(findings)
 
 

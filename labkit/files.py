@@ -4,7 +4,6 @@ In a checkout they are beside the package, where people look for them; in a whee
 """
 
 import os
-import shutil
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -29,9 +28,18 @@ def copy_notebooks(folder: Path) -> int:
         and ".ipynb_checkpoints" not in notebook.parts
     ]
     for notebook, target in missing:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Under another name first: an interrupted copy must not pass for a person's work.
-        unfinished = target.with_name(f".{target.name}.unfinished")
-        shutil.copyfile(notebook, unfinished)
-        os.rename(unfinished, target)
+        put_whole(target, notebook.read_bytes())
     return len(missing)
+
+
+def put_whole(target: Path, data: bytes) -> None:
+    """Write a new file, and its folder if there is none, as a whole or not at all: half a file
+    would pass for a person's work.  Raises `OSError`.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    try:
+        unfinished.write_bytes(data)
+        os.rename(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""JupyterLab on a notebook of this folder."""
+"""JupyterLab on a notebook."""
 
 import os
 import subprocess
@@ -10,9 +10,17 @@ from labkit.own_python import own_command
 
 
 def open_lab(notebook: str, no_browser: bool) -> int:
-    """Run JupyterLab on a notebook, in place of this process where the system can do that."""
-    address = f"/lab/tree/{quote(Path(notebook).as_posix())}"
-    command = own_command("jupyterlab", f"--LabApp.default_url={address}")
+    """Run JupyterLab on a notebook, in place of this process where the system can do that.
+
+    It displays the working folder, or the notebook's own if that is elsewhere.
+    """
+    path, folder = Path(os.path.abspath(notebook)), Path.cwd()
+    options = []
+    if not path.is_relative_to(folder):
+        folder = path.parent
+        options.append(f"--ServerApp.root_dir={folder}")
+    address = f"/lab/tree/{quote(path.relative_to(folder).as_posix())}"
+    command = own_command("jupyterlab", f"--LabApp.default_url={address}", *options)
     if no_browser:
         command.append("--no-browser")
     if sys.platform == "win32":

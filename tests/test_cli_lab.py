@@ -67,6 +67,20 @@ def test_lab_runs_no_jupyter_of_the_working_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.java
+def test_lab_opens_a_notebook_of_another_folder_in_its_folder(tmp_path: Path) -> None:
+    here, other = tmp_path / "here", tmp_path / "the other"
+    for folder in (here, other):
+        folder.mkdir()
+    (other / "a lesson.ipynb").touch()
+    for name in ("../the other/a lesson.ipynb", str(other / "a lesson.ipynb")):
+        [options] = lab_in(here, name)
+        assert (
+            f"--LabApp.default_url=/lab/tree/a%20lesson.ipynb --ServerApp.root_dir={other}"
+            in options
+        )
+
+
+@pytest.mark.java
 def test_lab_copies_the_notebooks_on_first_use_and_opens_the_tour(tmp_path: Path) -> None:
     said, options = lab_in(tmp_path)
     count = len(list((tmp_path / "notebooks").rglob("*.ipynb")))

@@ -1,9 +1,10 @@
+import errno
 from pathlib import Path
 
 import pytest
 
 from labkit import files
-from labkit.files import copy_notebooks, shipped
+from labkit.files import copy_notebooks, put_whole, shipped
 from labkit.spark import flights
 
 
@@ -46,20 +47,18 @@ def test_work_is_never_overwritten(notebooks: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mine/02-journal.ipynb").read_text() == "a new lesson"
 
 
-def test_an_interrupted_copy_is_made_again(
-    notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.ENOSPC, "it is full")])
+def test_a_file_is_there_as_a_whole_or_not_at_all(
+    problem: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stops_half_way(source: Path, target: Path) -> None:
-        Path(target).write_text("half")
-        raise KeyboardInterrupt
+    def stops_half_way(path: Path, data: bytes) -> None:
+        path.write_text("half")
+        raise problem
 
     with monkeypatch.context() as once:
-        once.setattr("shutil.copyfile", stops_half_way)
-        with pytest.raises(KeyboardInterrupt):
-            copy_notebooks(tmp_path / "mine")
-    assert copy_notebooks(tmp_path / "mine") == 2
-    assert (tmp_path / "mine/00-tour.ipynb").read_text() == "as shipped: 00-tour.ipynb"
-
-
-def test_the_checkout_itself_is_complete() -> None:
-    assert copy_notebooks(shipped("notebooks")) == 0
+        once.setattr(Path, "write_bytes", stops_half_way)
+        with pytest.raises(type(problem)):
+            put_whole(tmp_path / "mine/a.py", b"all of it")
+    assert list(tmp_path.rglob("*.*")) == []
+    put_whole(tmp_path / "mine/a.py", b"all of it")
+    assert (tmp_path / "mine/a.py").read_bytes() == b"all of it"

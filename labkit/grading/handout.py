@@ -13,6 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell
 
+from labkit.files import put_whole
 from labkit.grading.nbgrader_cells import has_exercises, with_nbgrader
 from labkit.grading.variants import TAG, cell_of, seed_of, values_of
 from labkit.lessons.build import SOURCES, notebook_name, parse
@@ -111,5 +112,5 @@ def _write(notebooks: dict[Path, NotebookNode]) -> None:
         if file.exists() and file.read_text(encoding="utf-8") != text:
             raise HandoutError(f"{file} is there with other contents: choose another folder")
     for file, text in texts.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8", newline="\n")
+        if not file.exists():
+            put_whole(file, text.encode())

@@ -1,8 +1,9 @@
 """The arguments of `labkit shell`.  Imports little: every start of labkit reads it."""
 
 import os
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from pathlib import Path
+from typing import Any
 
 from labkit.shell.cluster_arguments import add_cluster_verbs
 
@@ -12,27 +13,45 @@ DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare directories, options and verbs."""
+    """Declare directories, options and verbs; directories and options may also follow the verb."""
+    _add_options(parser)
+    parser.set_defaults(password=os.environ.get(PASSWORD_VARIABLE))
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
+    _add_file_verbs(verbs)
+    add_cluster_verbs(verbs)
+    for verb in dict.fromkeys(verbs.choices.values()):
+        # Without a default: it would replace what stands before the verb.
+        _add_options(verb, default=SUPPRESS)
+
+
+def _add_options(parser: ArgumentParser, **default: Any) -> None:
     where = parser.add_argument_group("where the bookie's files are")
-    where.add_argument("--data", type=Path, help="the folder of `labkit bookie`")
+    where.add_argument("--data", type=Path, help="the folder of `labkit bookie`", **default)
     for name, what in (
         ("journal", "journal directory; once for each, in the bookie's order"),
         ("ledgers", "ledger directory; once for each"),
         ("index", "index directory; once for each (default: the ledger directories)"),
     ):
-        where.add_argument(f"--{name}", type=Path, action="append", metavar="DIR", help=what)
-    parser.add_argument("--zookeeper", metavar="PLACE", help=f"the cluster's metadata: {PLACE}")
-    parser.add_argument(
-        "--json", action="store_true", help="JSON: a document, or one line a record"
+        where.add_argument(
+            f"--{name}", type=Path, action="append", metavar="DIR", help=what, **default
+        )
+    others = parser.add_argument_group("the cluster, and how its answers are checked and printed")
+    others.add_argument(
+        "--zookeeper", metavar="PLACE", help=f"the cluster's metadata: {PLACE}", **default
     )
-    parser.add_argument("--digest", choices=DIGESTS, help="check the digests of entries")
-    parser.add_argument(
+    others.add_argument(
+        "--json", action="store_true", help="JSON: a document, or one line a record", **default
+    )
+    others.add_argument("--digest", choices=DIGESTS, help="check the digests of entries", **default)
+    others.add_argument(
         "--password",
-        default=os.environ.get(PASSWORD_VARIABLE),
         help=f"the ledgers' password (hmac, rebuildindex); every user of the machine sees it in the"
         f" list of processes, but not in the environment, as {PASSWORD_VARIABLE}",
+        **default,
     )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
+
+
+def _add_file_verbs(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     _add_reading(verbs.add_parser("readjournal", help="records of a journal"), ".txn", "decimal")
     log = verbs.add_parser("readlog", help="entries of an entry log")
     _add_reading(log, ".log", "decimal")
@@ -66,7 +85,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     rebuild.add_argument("--force", action="store_true", help="even if there is a DIRTY file")
     xray = verbs.add_parser("xray", help="every byte of a file, named")
     xray.add_argument("file", help="path of *.txn, *.log, *.idx, lastMark, lastId or VERSION")
-    add_cluster_verbs(verbs)
 
 
 def _add_reading(parser: ArgumentParser, suffix: str, base: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType, TracebackType
 
+from labkit.files import put_whole
 from labkit.workshop.learner import Learner
 
 
@@ -14,11 +15,9 @@ class NotLoadedError(Exception):
 
 def start_file(skeleton: Path, file: Path) -> bool:
     """Make the learner's file if there is none; returns whether it is new.  Raises `OSError`."""
-    try:
-        with file.open("x", encoding="utf-8") as new:
-            new.write(skeleton.read_text(encoding="utf-8"))
-    except FileExistsError:
+    if file.exists():
         return False
+    put_whole(file, skeleton.read_bytes())
     return True
 
 

@@ -25,6 +25,17 @@ def test_the_folder_of_a_labkit_bookie_is_enough(
     assert "Pos - 3584" in capsys.readouterr().out
 
 
+def test_options_may_follow_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    journal, ledgers = ["--journal", str(CLEAN / "j")], ["--ledgers", str(CLEAN / "l")]
+    for arguments in (
+        ["--json", *journal, *ledgers, "lastmark"],
+        ["lastmark", "--json", *journal, *ledgers],
+        [*journal, "lastmark", *ledgers, "--json"],
+    ):
+        assert main(["shell", *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)["kind"] == "LastMark"
+
+
 @pytest.mark.parametrize(
     "where",
     [[], ["--data", "x", "--journal", "y"], ["--data", "nowhere"], ["--ledgers", "nowhere"]],

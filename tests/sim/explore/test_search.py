@@ -51,8 +51,8 @@ def test_a_common_mistake_breaks_its_promise_within_100_scenarios(variant: str) 
     [
         ("fence not persisted", 2275),
         ("no fencing on recovery reads", 1533),
-        ("silence taken for absence", 1329),
-        ("lost sessions noticed late", 160),
+        ("recovery publishes ensembles early", 2820),
+        ("lost sessions noticed late", 1837),
     ],
 )
 def test_a_rare_mistake_breaks_its_promise_in_one_of_5000(variant: str, seed: int) -> None:
