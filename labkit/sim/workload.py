@@ -61,12 +61,10 @@ class Write(Value):
 
     async def run(self, node: ClientNode) -> None:
         """Run the step.  Raises `LabkitError`."""
-        writer = await self._client(node).create_ledger(
-            self.ensemble,
-            self.write_quorum,
-            self.ack_quorum,
-            deferred_sync=bool(self.force_every),
-        )
+        create = self._client(node).create_ledger
+        sizes = (self.ensemble, self.write_quorum, self.ack_quorum)
+        # A learner's client has no deferred sync.
+        writer = await (create(*sizes, deferred_sync=True) if self.force_every else create(*sizes))
         node.ledgers.created(self.ledger, writer.ledger_id)
         adds = _Adds(node, writer, is_deferred=bool(self.force_every))
         for number in range(self.entries):
