@@ -83,7 +83,7 @@ def _make_writable() -> None:
 
 
 class _OutputError(Exception):
-    """Standard output takes no more; verbs do not take it for an error of their own files."""
+    """Standard output takes no more; verbs do not take it for an error of a file."""
 
     def __init__(self, reason: OSError) -> None:
         self.reason = reason

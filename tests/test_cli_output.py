@@ -42,7 +42,7 @@ def test_an_output_without_space_is_one_line(tmp_path: Path, verb: list[str]) ->
     assert line.startswith(b"labkit: the output cannot be written: ")
 
 
-def test_a_sign_that_the_outputs_encoding_lacks_is_no_error(tmp_path: Path) -> None:
+def test_a_sign_that_the_outputs_encoding_lacks_is_written_as_its_number(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     done = labkit_in(tmp_path, ["workshop", "bookie", "1"], environment, subprocess.PIPE)
     assert b"\\u25cb" in done.stdout

@@ -15,17 +15,9 @@ from typing import Any
 from labkit.check import Outcome, Verdict, check_all
 from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline_messages import messages_of
-from labkit.sim.faults import (
-    Crash,
-    Fault,
-    Partition,
-    Pause,
-    PowerCut,
-    Reset,
-    SessionLoss,
-    SlowDisk,
-)
+from labkit.sim.faults import Crash, Fault, Partition, Pause, PowerCut, Reset, SlowDisk
 from labkit.sim.forks import CannotForkError, moment_of, reach
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario

@@ -358,7 +358,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
                 except (SASLException, SessionClosedRequireSaslError):
                     self._on_refusal()
                     return
-                except (TypeError, struct.error):  # Where kazoo reads what is no ZooKeeper's.
+                except (TypeError, struct.error):  # kazoo read another server's bytes.
                     self.met_others = True
                 if not self.is_stopping:
                     time.sleep(_RECONNECT_DELAY_S)

@@ -17,6 +17,7 @@ What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `a
               network.py     connections that behave like TCP's over such links
     metadata  tree.py        a ZooKeeper server's nodes and watches
               zookeeper.py   the server; what it comes to first after it hung
+              lagging_server.py  one of several, which is behind the others
               metadata.py    a client's session with it, over the simulated network
     disks     disk_operation.py  one operation, and how much of it survives a crash
               disk.py        a disk in memory that forgets at a crash what was not synced
@@ -35,7 +36,7 @@ A scenario is one value made of others:
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
     topic_connection.py  its connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model; machine_faults.py: more of bookies'
-                    disks
+                    disks; metadata_faults.py: of the metadata store
     forks.py        where in a run a fault can be put, so that it happens again with it
     fitting.py      whether the names in a scenario's parts fit together
     scenario.py     all of that

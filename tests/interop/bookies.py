@@ -144,8 +144,8 @@ class BookieFolder:
             never_ms=NEVER_MS,
         )
         lines = dict(line.split("=", 1) for line in text.splitlines()) | dict(self.keys)
-        text = (f"{key}={value}\n" for key, value in lines.items() if value is not None)
-        path.write_text("".join(text))
+        kept = (f"{key}={value}\n" for key, value in lines.items() if value is not None)
+        path.write_text("".join(kept))
         return path
 
     def last_mark(self) -> LogMark:

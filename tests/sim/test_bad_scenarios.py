@@ -20,9 +20,9 @@ from labkit.sim.faults import (
     Partition,
     Pause,
     Reset,
-    SessionLoss,
     SlowDisk,
 )
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import START, At, Moment, On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run

@@ -10,8 +10,9 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
-from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset, SessionLoss
+from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.sim.forks import reach
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run

@@ -19,10 +19,9 @@ from labkit.sim.faults import (
     Pause,
     Reordering,
     Reset,
-    SessionLoss,
     SlowDisk,
-    SlowMetadata,
 )
+from labkit.sim.metadata_faults import SessionLoss, SlowMetadata
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario

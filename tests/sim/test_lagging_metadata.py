@@ -7,8 +7,8 @@ import pytest
 from labkit.check import broken, check_all
 from labkit.metadata.store import NoNodeError
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import LaggingMetadata
 from labkit.sim.lagging_server import LaggingServer
+from labkit.sim.metadata_faults import LaggingMetadata
 from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -44,10 +44,10 @@ def test_a_read_says_what_was_there_so_much_earlier(tree: ZnodeTree) -> None:
     assert server.answer(13.0, "children", "/a") == ["b"]
 
 
-@pytest.mark.parametrize("how", ["caught up", "told by a watch"])
+@pytest.mark.parametrize("how", ["caught up", "a watch went off"])
 def test_a_node_never_sees_an_older_state_than_it_knows(tree: ZnodeTree, how: str) -> None:
     server = LaggingServer(100.0, tree)
-    if how == "told by a watch":
+    if how == "a watch went off":
         server.tell()
     tree.set("/a", b"new", 0)
     server.changed(10.0)

@@ -5,7 +5,8 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash, HangingMetadata, Partition
+from labkit.sim.faults import Crash, Partition
+from labkit.sim.metadata_faults import HangingMetadata
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.metadata.store import ANY_VERSION
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import SessionLoss
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import START, At, Moment
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario

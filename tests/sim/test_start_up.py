@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from labkit.model.errors import LabkitError
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash, SessionLoss
+from labkit.sim.faults import Crash
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import At, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run

@@ -8,7 +8,8 @@ import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
-from labkit.sim.faults import Crash, Pause, SessionLoss, SlowMetadata
+from labkit.sim.faults import Crash, Pause
+from labkit.sim.metadata_faults import SessionLoss, SlowMetadata
 from labkit.sim.moments import At, On
 from labkit.topic.chain import Position
 from labkit.topic.cursor_store import CursorStore

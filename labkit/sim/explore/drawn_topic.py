@@ -11,18 +11,8 @@ from dataclasses import replace
 
 from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.storm import storm
-from labkit.sim.faults import (
-    Crash,
-    Delay,
-    Fault,
-    HangingMetadata,
-    Leave,
-    Partition,
-    Pause,
-    Reset,
-    SessionLoss,
-    SlowMetadata,
-)
+from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
+from labkit.sim.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.publish import Publish
 from labkit.sim.scenario import Scenario

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.explore.lots import Lots
-from labkit.sim.faults import Crash, Fault, Pause, SessionLoss, SlowDisk
+from labkit.sim.faults import Crash, Fault, Pause, SlowDisk
+from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Read, Step, Write

@@ -7,7 +7,8 @@ from dataclasses import replace
 from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.meetings import Situation
 from labkit.sim.explore.storm import storm
-from labkit.sim.faults import Crash, Fault, HangingMetadata, Pause, SessionLoss
+from labkit.sim.faults import Crash, Fault, Pause
+from labkit.sim.metadata_faults import HangingMetadata, SessionLoss
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Recover, Step

@@ -16,15 +16,13 @@ from labkit.sim.faults import (
     Crash,
     Delay,
     Fault,
-    HangingMetadata,
-    LaggingMetadata,
     Loss,
     Partition,
     Pause,
     Reordering,
-    SessionLoss,
     SlowStart,
 )
+from labkit.sim.metadata_faults import HangingMetadata, LaggingMetadata, SessionLoss
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Read, Recover, Step, Write

@@ -24,10 +24,9 @@ from labkit.sim.faults import (
     PowerCut,
     Reordering,
     Reset,
-    SessionLoss,
     SlowDisk,
-    SlowMetadata,
 )
+from labkit.sim.metadata_faults import SessionLoss, SlowMetadata
 from labkit.sim.moments import Moment
 from labkit.sim.scenario import Scenario
 

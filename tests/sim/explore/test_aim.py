@@ -5,7 +5,8 @@ import pytest
 from labkit.sim.explore.aim import Aim
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.drawn_topic import drawn_topic
-from labkit.sim.faults import HangingMetadata, Pause, SessionLoss
+from labkit.sim.faults import Pause
+from labkit.sim.metadata_faults import HangingMetadata, SessionLoss
 from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario, from_json
 
