@@ -337,6 +337,8 @@ def _client(arguments: argparse.Namespace) -> int:
         asyncio.run(run_command(arguments, _say))
     except (LabkitError, ProgramError, OSError) as error:
         return _fail(f"{arguments.id}: {explained(error)}")
+    except SystemExit:  # asyncio passes it on.
+        return _fail(f"{arguments.id}: a task of {arguments.file} ended Python with `sys.exit`")
     return EXIT_OK
 
 

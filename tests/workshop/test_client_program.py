@@ -194,6 +194,18 @@ def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
     assert "must be at least 1" in capsys.readouterr().err
 
 
+def test_a_program_whose_task_ends_python_has_not_succeeded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run_it(*_: object) -> None:
+        asyncio.get_running_loop().call_soon(sys.exit, 0)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("labkit.workshop.client.process.run_command", run_it)
+    assert main(["client", "--zookeeper", "127.0.0.1:1", "take", "1"]) == 1
+    assert "a task of myclient.py ended Python with `sys.exit`" in capsys.readouterr().err
+
+
 async def test_a_program_that_prints_while_it_is_imported_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "myclient.py"
     file.write_text("print('hello', flush=True)\n")
