@@ -71,13 +71,16 @@ class GapDetector(StatefulProcessor):
             last = ledger, entry
         # The messages of a batch share their entry.
         entries = pd.concat(rows)[["ledger", "entry"]].drop_duplicates()
-        missing = 0
+        new = missing = 0
         for ledger, entry in entries.sort_values(["ledger", "entry"]).itertuples(index=False):
-            last, jumped = self._step(last, (int(ledger), int(entry)))
+            before = last
+            last, jumped = self._step(before, (int(ledger), int(entry)))
+            # An entry whose messages are spread over micro-batches is new in the first alone.
+            new += last != before
             missing += jumped
         if last is not None:
             self._last.update(last)
-        counts = {"partition": key[0], "entries": len(entries), "missing": missing}
+        counts = {"partition": key[0], "entries": new, "missing": missing}
         yield pd.DataFrame({name: [value] for name, value in counts.items()})
 
     def close(self) -> None:

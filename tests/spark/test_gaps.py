@@ -70,12 +70,16 @@ def test_gaps_are_counted_over_batches_a_restart_and_a_replay(
     run(spark, source, checkpoint, sink)
 
     found = spark.read.parquet(str(sink))
-    counted = found.groupBy("partition").agg(fn.sum("missing").alias("missing")).collect()
+    sums = fn.sum("missing").alias("missing"), fn.sum("entries").alias("entries")
+    counted = found.groupBy("partition").agg(*sums).collect()
     expected: dict[int, int] = dict.fromkeys(messages["partition"].to_pylist(), 0)
     for _, partition, _, _ in by_hand.missing_entry_ids(messages.to_pandas()):
         expected[partition] += 1
     assert {row.partition: row.missing for row in counted} == expected
     assert sum(expected.values()) == LOST
+    # Portions cut entries, and one portion comes twice.
+    entries = messages.to_pandas()[["partition", "ledger", "entry"]].drop_duplicates()
+    assert {row.partition: row.entries for row in counted} == dict(entries.partition.value_counts())
 
     state = spark.read.format("statestore").option("stateVarName", gaps.STATE)
     places = state.load(str(checkpoint)).select("key.partition", "value.ledger", "value.entry")
