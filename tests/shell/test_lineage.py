@@ -160,15 +160,15 @@ async def test_the_verb_tells_topic_chain_entry_and_files_of_real_bookies(
 async def test_of_a_bookie_whose_folder_was_not_named_the_verb_says_only_that(
     cluster: LocalCluster, ask: Ask
 ) -> None:
-    topic = await Topic.create(await cluster.connect(), "in-one-folder", partitions=0)
-    message_id = str(await topic.producer("shop").send(b"order"))
+    everywhere = ManagedLedgerConfig(3, 3, 2)
+    client = await cluster.connect()
+    topic = await Topic.create(client, "in-one-folder", partitions=0, config=everywhere)
+    message_id = await topic.producer("shop").send(b"order")
     await topic.close()
-    folders = {name: f"={cluster.folder_of(name)}" for name in cluster.bookie_names}
-    code, output, _ = await ask(
-        cluster.zookeeper, "messageid", message_id, f"bookie-1{folders['bookie-1']}"
-    )
-    assert (code, "bookie-2: its folder was not named" in output) == (0, True)
-    code, _, errors = await ask(
-        cluster.zookeeper, "messageid", message_id, f"bookie-9{folders['bookie-1']}"
-    )
+    metadata = await client.ledger_metadata(message_id.ledger_id)
+    here, other, _ = metadata.segments[0].ensemble
+    verb = (cluster.zookeeper, "messageid", str(message_id))
+    code, output, _ = await ask(*verb, f"{here}={cluster.folder_of(here)}")
+    assert (code, f"{other}: its folder was not named" in output) == (0, True)
+    code, _, errors = await ask(*verb, f"nobody={cluster.folder_of(here)}")
     assert (code, "is not in the folders that were named; its write set is " in errors) == (1, True)

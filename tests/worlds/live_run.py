@@ -8,11 +8,13 @@ bookies are available, and there is no epilogue.
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
 from labkit.live.cluster import LocalCluster
+from labkit.sim.answers import Answers
 from labkit.sim.faults import Crash, Fault, Pause, Restart
 from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.moments import At, Moment
@@ -22,11 +24,13 @@ from labkit.trace.recorder import Row
 
 
 class _Node:
-    """What a step sees of its node: a client, and the workload's ledgers."""
+    """What a step sees of its node: a client, the workload's ledgers, and who notes answers."""
 
-    def __init__(self, ledgers: LedgerNumbers, client: BookKeeper) -> None:
+    def __init__(self, name: str, ledgers: LedgerNumbers, client: BookKeeper) -> None:
+        self.name = name
         self.ledgers = ledgers
         self.client = client
+        self.world = SimpleNamespace(answers=Answers([]))
 
 
 class LiveRun:
@@ -44,7 +48,7 @@ class LiveRun:
         for step in self._scenario.workload:
             if step.client not in clients:
                 client = await self._cluster.connect(step.client, placement=in_name_order)
-                clients[step.client] = _Node(self._ledgers, client)
+                clients[step.client] = _Node(step.client, self._ledgers, client)
         async with asyncio.TaskGroup() as group:
             for step in self._scenario.workload:
                 run = step.run(clients[step.client])  # type: ignore[arg-type]
