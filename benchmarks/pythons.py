@@ -4,8 +4,8 @@
 
 Each COMMAND starts a Python that has labkit's dependencies, such as `/opt/venv/bin/python`; this
 Python comes first.  All are measured in turn, and each measures itself: a bookie's add path, a
-client's, and runs of the simulated world.  Prints a table, and keeps nothing: the page names the
-machine and the day of what it quotes.
+client's, and runs of the simulated world; then what two threads do of each in the time of one.
+Prints a table, and keeps nothing: the page names the machine and the day of what it quotes.
 """
 
 import asyncio
@@ -19,13 +19,14 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
 
-from benchmarks.add_path import cpu_us_of_an_add
+from benchmarks.add_path import bookie_seconds, cpu_us_of_an_add, receives_of
 from benchmarks.workload import PASSWORD, PAYLOAD, silent_recorder
 from labkit.client.bookie_client import BookieClient
 from labkit.client.context import ClientConfig, ClientContext
@@ -43,14 +44,19 @@ _ROOT = Path(__file__).parent.parent
 _ROUNDS, _LIMIT_S = 5, 300
 _ADDS, _WINDOW, _RUNS = 20_000, 1000, 60
 _BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
-_MEASURED = ("a bookie's add, µs", "a client's add, µs", "a simulated run, ms")
+_MEASURED = (
+    "a bookie's add, µs",
+    "a client's add, µs",
+    "a simulated run, ms",
+    "two bookies in threads, of one",
+    "two clients in threads, of one",
+)
 
 
 def main() -> None:
     """Measure under each Python, and print the table."""
     if sys.argv[1:] == ["--itself"]:
-        name = f"{platform.python_implementation()} {platform.python_version()}"
-        sys.stdout.write(json.dumps([name, *_measure()]))
+        sys.stdout.write(json.dumps([_name(), *_measure()]))
         return
     commands = [[sys.executable], *map(shlex.split, sys.argv[1:])]
     rounds = [[_ask(command) for command in commands] for _ in range(_ROUNDS)]
@@ -60,6 +66,12 @@ def main() -> None:
         columns = list(zip(*each, strict=True))
         cells = [columns[0][0], *(f"{median(column):.2f}" for column in columns[1:])]
         sys.stdout.write(f"| {' | '.join(cells)} |\n")
+
+
+def _name() -> str:
+    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    return version if has_lock else f"{version}, without the global lock"
 
 
 def _ask(command: Sequence[str]) -> list[Any]:
@@ -74,14 +86,31 @@ def _ask(command: Sequence[str]) -> list[Any]:
     return cast("list[Any]", json.loads(done.stdout))
 
 
-def _measure() -> tuple[float, float, float]:
+def _measure() -> tuple[float, ...]:
+    groups = receives_of(_ADDS, _WINDOW)
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        bookie_us = cpu_us_of_an_add(Path(name) / "bookie", 1)
+        folder = Path(name)
+        bookie_us = cpu_us_of_an_add(folder / "bookie", 1)
+        bookies = _two_of_one(lambda number: bookie_seconds(folder / str(number), groups))
     client_us = asyncio.run(_client_us())
     began = time.process_time()
     for seed in range(_RUNS):
         judged_run(scenario_of(seed, ""))
-    return bookie_us, client_us, (time.process_time() - began) * 1e3 / _RUNS
+    run_ms = (time.process_time() - began) * 1e3 / _RUNS
+    clients = _two_of_one(lambda number: asyncio.run(_client_us()))
+    return bookie_us, client_us, run_ms, bookies, clients
+
+
+def _two_of_one(work: Callable[[int], float]) -> float:
+    """How much two threads do in the time of one."""
+    work(0)  # What a first call does besides belongs to neither.
+    began = time.perf_counter()
+    work(0)
+    alone_s = time.perf_counter() - began
+    with ThreadPoolExecutor(2) as threads:
+        began = time.perf_counter()
+        list(threads.map(work, range(2)))
+        return 2 * alone_s / (time.perf_counter() - began)
 
 
 async def _client_us() -> float:
