@@ -31,6 +31,11 @@ class LedgerNumbers:
             future.set_exception(error)
             future.exception()  # asyncio complains about an exception that is never retrieved.
 
+    def no_more(self) -> None:
+        """Fail those that wait for any ledger: none will be made."""
+        for number in self._ids:
+            self.writer_ended(number)
+
     def _future(self, number: int) -> asyncio.Future[int]:
         if number not in self._ids:
             self._ids[number] = asyncio.get_running_loop().create_future()

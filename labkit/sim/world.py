@@ -28,7 +28,7 @@ from labkit.sim.nodes import ClientNode, Node
 from labkit.sim.scenario import Scenario
 from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
-from labkit.sim.workload import Step, Write
+from labkit.sim.workload import Delete, Read, Recover, Step, Write
 from labkit.sim.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.trace.recorder import Row
 
@@ -103,6 +103,8 @@ class World:
         for broker in self.brokers:
             broker.start()
         steps = dict(self._under_way)
+        if all(isinstance(step, Read | Recover | Delete) for step, _ in steps.values()):
+            self._ledgers.no_more()
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
         for ended, (step, node) in steps.items():
             self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())

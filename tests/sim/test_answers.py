@@ -154,6 +154,16 @@ def test_wrong_answer_breaks_a_promise_and_the_right_one_keeps_it(
     assert [each.name for each in broken(check_all(run(scenario), checks))] == [promise]
 
 
+@pytest.mark.parametrize("writes", [(), (Write(when=On("bookie.lost")),)])
+def test_a_step_that_waits_for_a_ledger_that_no_step_makes_breaks_no_promise(
+    writes: tuple[Write, ...],
+) -> None:
+    trace = run(Scenario(workload=(*writes, Recover()), limit_s=5))
+    [waited] = [each for each in trace.answers if isinstance(each, StepOutlastedRun)]
+    assert waited.has_ended
+    assert broken(check_all(trace)) == []
+
+
 def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     hang_in_every_ensemble_change(monkeypatch)
     checks = [check for check in CHECKS if check.__name__ == "StepsEnd"]
