@@ -83,15 +83,16 @@ class LedgerWriter:
         still have it.  Raises `BKIncorrectParameterException` for a payload above
         `MAX_PAYLOAD_SIZE` bytes, and `BKLedgerClosedException` or the error that ended this writer.
         """
+        if self.ensemble_change.failed and self.ended_by is None:
+            # What failed after its entry had Qa acknowledgements waits for the next add.
+            self.ensemble_change.start()
+        # After that: where no bookie can be replaced, it ends this writer.
         if self.ended_by is not None:
             raise self.ended_by
         if len(payload) > MAX_PAYLOAD_SIZE:
             raise BKIncorrectParameterException(
                 f"a payload of {len(payload)} bytes; at most {MAX_PAYLOAD_SIZE} fit into a frame"
             )
-        if self.ensemble_change.failed:
-            # What failed after its entry had Qa acknowledgements waits for the next add.
-            self.ensemble_change.start()
         # Before it is packed: the digest covers the entry id and the length.
         self.last_add_pushed += 1
         self.length += len(payload)

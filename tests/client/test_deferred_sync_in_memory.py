@@ -250,6 +250,19 @@ async def test_a_bookie_that_fails_an_add_ends_the_writer_as_none_can_take_its_p
         await played.writer.force()
 
 
+async def test_a_bookie_that_fails_an_add_after_its_quorum_ends_the_writer_at_the_next_add(
+    played: PlayedBookies,
+) -> None:
+    played.all[2].silent_to = {pb.ADD_ENTRY}
+    assert await played.writer.add(b"entry") == 0
+    played.all[2].refuses = {pb.ADD_ENTRY}
+    played.all[2].answer(played.all[2].asked[0])
+    await asyncio.sleep(0)
+    with pytest.raises(BKWriteException, match=r"b3 failed .*no other bookie can take its place"):
+        played.writer.add(b"never sent")
+    assert played.writer.last_add_pushed == 0
+
+
 async def test_a_ledger_closes_at_what_was_forced(played: PlayedBookies) -> None:
     await played.answered_add(b"kept")
     await played.writer.force()
