@@ -165,7 +165,6 @@ class GarbageCollector:
             elif ledger is not None and location:
                 # Replaced by a later copy, perhaps of a process that did not live to sync it, or
                 # could not: its location is written again.
-                ledger.distrust()
                 ledger.set_location(entry.entry_id, location)
                 later_logs[location >> 32] = None
             if len(moved) >= batch_entries:

@@ -172,4 +172,26 @@ MISTAKES = (
         "pass",
         "tests/bookie/test_deferred_sync.py",
     ),
+    Mistake(
+        "a list of ledgers is that of a server that has caught up",
+        "labkit/metadata/ledger_manager.py",
+        "        await self.store.sync()\n",
+        "",
+        "tests/sim/test_lagging_metadata.py",
+    ),
+    Mistake(
+        "an add that ends its writer is refused",
+        "labkit/client/writer.py",
+        "if self.ended_by is not None:\n            raise self.ended_by\n        if len",
+        "if self.ended_by is not None and not self.ensemble_change.failed:\n"
+        "            raise self.ended_by\n        if len",
+        "tests/client/test_deferred_sync_in_memory.py",
+    ),
+    Mistake(
+        "a location is written again where a later copy may not be synced",
+        "labkit/storage/garbage.py",
+        "                ledger.set_location(entry.entry_id, location)\n",
+        "",
+        "tests/storage/test_garbage.py",
+    ),
 )
