@@ -105,7 +105,10 @@ class World:
         steps = dict(self._under_way)
         if all(isinstance(step, Read | Recover | Delete) for step, _ in steps.values()):
             self._ledgers.no_more()
+        before = len(self.answers.noted)
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
+        # The trace has no events of what the steps got meanwhile.
+        del self.answers.noted[before:]
         for ended, (step, node) in steps.items():
             self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
 

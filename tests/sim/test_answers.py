@@ -17,7 +17,7 @@ from labkit.model.entry import Entry
 from labkit.model.ledger import LedgerMetadata
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.shrink import shrink
-from labkit.sim.faults import Crash, Delay
+from labkit.sim.faults import Crash, Delay, FullDisk
 from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
@@ -191,3 +191,13 @@ def test_trace_holds_nothing_that_a_step_does_after_the_end_of_the_run() -> None
     assert not [event for event in trace.events if event.kind == "step.ended"]
     assert trace.ended_at_s < 4
     assert max(due for *_, due in trace.parcels) < 5e6
+
+
+def test_an_answer_after_the_end_of_the_run_is_not_judged() -> None:
+    write = Write(entries=2, write_quorum=2, ack_quorum=1, window=1)
+    full = FullDisk("b1", when=On("lac.advanced"))
+    # The ensemble change gets no answer before the end, and entry 1 is confirmed after it.
+    late = Scenario(workload=(write,), faults=(full,), decisions={"lose zk>w 11": 1}, limit_s=7)
+    trace = run(late)
+    assert [type(each) for each in trace.answers] == [AddAnswered, StepOutlastedRun]
+    assert broken(check_all(trace)) == []
