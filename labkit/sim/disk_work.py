@@ -106,6 +106,7 @@ class DiskWorker:
         self._reach = decisions.of(f"reach {node}")
         self._free_at = 0.0
         self._under_way: deque[_Call] = deque()
+        self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         """What the call returns; raises what it raises."""
@@ -122,7 +123,8 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Stop the machine: of the call under way only the first operations are carried out."""
-        if not self._under_way or self._under_way[0].begin > self._loop.now:
+        # A call that is itself stopped by one of its operations is the last one.
+        if self._is_in_call or not self._under_way or self._under_way[0].begin > self._loop.now:
             return
         number, begin, call = self._under_way[0]
         self._note(call, begin)
@@ -135,6 +137,7 @@ class DiskWorker:
     def _carry_out(self, call: Callable[[], T], done: Any) -> None:
         self._note(call, self._under_way.popleft().begin)
         try:
+            self._is_in_call = True
             result = call()
         except CrashError:
             return
@@ -144,6 +147,8 @@ class DiskWorker:
         else:
             if not done.done():
                 done.set_result(result)
+        finally:
+            self._is_in_call = False
 
     def _note(self, call: Callable[[], Any], begin: float) -> None:
         begin_us, end_us = round(begin * 1e6), self._loop.now_us()

@@ -1,10 +1,16 @@
 """A run tells what the disk workers of its bookies did, and when."""
 
+import asyncio
+from functools import partial
+
 import pytest
 
 from labkit.sim.cluster import Cluster
-from labkit.sim.disk_work import DiskCall
+from labkit.sim.decisions import Decisions
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_work import DiskCall, DiskTrouble, DiskWorker
 from labkit.sim.faults import Crash
+from labkit.sim.loop import SimLoop
 from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -39,3 +45,26 @@ def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
     trace = run(CALM.with_fault(Crash("b0", "lost", 5, At(middle_ms))))
     cut_short = DiskCall("b0", what, call.begin_us, time_of(trace, "node.killed"))
     assert cut_short in trace.disk_calls
+
+
+def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -> None:
+    """The next call would begin at that very moment."""
+    fuse, loop = Fuse(), SimLoop()
+    disk, carried_out = SimDisk(fuse, "ledgers"), list[str]()
+
+    def stop() -> None:
+        worker.crash()
+        carried_out.extend(map(str, fuse.operations))
+
+    trouble = DiskTrouble(stop)
+    fuse.watch = trouble.watch
+    worker = DiskWorker(loop, "b0", fuse, trouble, Decisions(None, {"reach b0 2": 8}))
+    trouble.stop_at = 1
+
+    async def use_the_disk() -> None:
+        for name in ("first", "second", "third"):
+            worker(partial(disk.create, name))
+        await asyncio.sleep(1)
+
+    loop.run(use_the_disk())
+    assert carried_out == ["create first"]
