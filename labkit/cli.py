@@ -57,15 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if parsed.verb not in _RUN_ANYWHERE:
             require_posix(f"`labkit {parsed.verb}`")
-        code = run(parsed)
-        sys.stdout.flush()
-        return code
+        return run(parsed)
     except MissingPart as missing:
         return _fail(str(missing))
     except _OutputError as failed:
         return _without_output(failed.reason)
-    except OSError as error:
-        return _without_output(error)
     except asyncio.CancelledError:  # By a stop signal (`labkit.live.stop_signal`): how servers end.
         return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
@@ -267,7 +263,7 @@ def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _shell(arguments: argparse.Namespace) -> int:
     from labkit.shell.command import run_shell
 
-    return run_shell(arguments)
+    return run_shell(arguments, _say)
 
 
 def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -10,6 +10,7 @@ from typing import IO
 import pytest
 
 from labkit.exit_codes import EXIT_FAILED
+from tests.shell.support import CLEAN
 from tests.test_cli import DEADLINE_S
 
 FULL = Path("/dev/full")
@@ -31,7 +32,14 @@ def labkit_in(
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("verb", [["search", "--seeds", "1"], ["handout", "class", "05"]])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["search", "--seeds", "1"],
+        ["handout", "class", "05"],
+        ["shell", "--journal", f"{CLEAN}/j", "--ledgers", f"{CLEAN}/l", "readlog", "0"],
+    ],
+)
 def test_an_output_without_space_is_one_line(tmp_path: Path, verb: list[str]) -> None:
     # Python keeps what it could not write, and tries again at the exit; not with this variable.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}

@@ -28,8 +28,8 @@
       foreign_pages     a broker's HTTP side, the limits on requests, and the web pages whose
                         requests it refuses
       tokens, token_config, peer_log, complaints
-                        authentication of clients; log lines about clients' mistakes, on a standard
-                        error that may be full
+                        authentication of clients; log lines about their mistakes; lines on outputs
+                        that may be full
     a cluster
       local_process     a cluster as a process
       cluster, node_process

@@ -5,7 +5,6 @@ what and where.
 """
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -40,34 +39,30 @@ _DECIMAL, _HEXADECIMAL = 10, 16
 _CRC32C_SIZE = 4
 
 
-def run_shell(arguments: Namespace) -> int:
-    """Run one verb; returns the exit code."""
+def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
+    """Run one verb, whose lines `say` prints at once; returns the exit code."""
     problems = 0
     try:
         for value in _VERBS[arguments.shell_verb](arguments):
-            _print(value, arguments)
+            _print(value, arguments, say)
             for problem in _problems_of(value):
                 problems += 1
-                sys.stdout.flush()
                 complain(f"labkit: {problem}")
-    except BrokenPipeError:
-        raise  # The reader of the output has seen enough: not a failure of the verb.
     except (LabkitError, OSError) as error:
-        sys.stdout.flush()
         complain(f"labkit: {explained(error)}")
         return 1
     return 1 if problems else 0
 
 
-def _print(value: object, arguments: Namespace) -> None:
+def _print(value: object, arguments: Namespace, say: Callable[[str], None]) -> None:
     with_data = getattr(arguments, "data_too", False)
     if not arguments.json:
         for line in as_lines(value, with_data):
-            print(line)
+            say(line)
         return
     plain = as_plain(value, with_data=with_data)
     one_document = arguments.shell_verb in _ONE_DOCUMENT
-    print(json.dumps(plain, indent=2 if one_document else None))
+    say(json.dumps(plain, indent=2 if one_document else None))
 
 
 def _problems_of(value: object) -> Iterator[str]:

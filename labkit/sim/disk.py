@@ -49,7 +49,7 @@ class Fuse:
     stop_at: int = -1
     operations: list[Operation] = field(default_factory=list)
     watch: Callable[[Operation], None] | None = None
-    watch_read: Callable[[str], object] = str
+    watch_read: Callable[[str], None] | None = None
 
     def burn(self, operation: Operation) -> None:
         """Let the operation through.  Raises `CrashError` when the machine stops here."""
@@ -148,7 +148,8 @@ class SimFile:
         self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
-        self.disk.fuse.watch_read(self.inode.path)
+        if self.disk.fuse.watch_read is not None:
+            self.disk.fuse.watch_read(self.inode.path)
         return self.inode.content.read(offset, size)
 
     def size(self) -> int:
