@@ -120,17 +120,23 @@ class ClosedLengthIsRight(ContentCheck):
     """A closed ledger's length is the sum of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies reported, as
-    BookKeeper's does: that may be too much, and is not judged.
+    BookKeeper's does.  They may know of later entries, or have none of the ledger, so that length
+    is not judged.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._failed: set[tuple[str, int, int]] = set()
+        self._unreadable: set[tuple[str, int, int]] = set()
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
         """Note which entries a node could not read."""
-        self._failed.add((event.node, event.ledger, event.entry))
+        self._unreadable.add((event.node, event.ledger, event.entry))
+
+    @on("read.done")
+    def read_done(self, event: Event) -> None:
+        """Another bookie had the entry."""
+        self._unreadable.discard((event.node, event.ledger, event.entry))
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
@@ -143,7 +149,7 @@ class ClosedLengthIsRight(ContentCheck):
         self.judged += 1
         if event.size == sum(sizes):
             return
-        if event.size > sum(sizes) and (event.node, event.ledger, event.entry) in self._failed:
+        if (event.node, event.ledger, event.entry) in self._unreadable:
             self.doubt(f"{event.node} could not read the last entry of ledger {event.ledger}")
         else:
             self.broke(

@@ -250,7 +250,8 @@ class LedgerRecovery:
         """The ledger's length if it ends there.
 
         The entry carries it.  Where it cannot be read now, the length is the one the fenced bookies
-        reported, as in BookKeeper, and may include entries that were not recovered.
+        reported, as in BookKeeper: it may include entries that were not recovered, and is 0 where
+        the last ensemble has no entry.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

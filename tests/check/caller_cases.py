@@ -62,10 +62,17 @@ def early() -> Answered:
     return story
 
 
-def closed(length: int, sizes: tuple[int, ...] = (3, 4), *, unreadable: bool = False) -> Story:
+def closed(
+    length: int, sizes: tuple[int, ...] = (3, 4), *, denied_by: str = "", read_from: str = ""
+) -> Story:
+    """A ledger of two entries is closed with that length; its last entry is denied or read before
+    by the bookies named.
+    """
     story = Story()
-    if unreadable:
-        story.deny(1, B0, node=W)
+    if denied_by:
+        story.deny(1, denied_by, node=W)
+    if read_from:
+        story.tell(W, "read.done", 1, peer=read_from, note=content(1))
     for entry, size in enumerate(sizes):
         story.tell(W, "add.pushed", entry, size=size, note=content(entry))
     return story.close(1, size=length)
@@ -136,7 +143,16 @@ CALLER_CASES = [
         ("ledger.closed", 1),
         ("add.pushed",),
         (W, "length 9", "7 bytes"),
-        closed(9, unreadable=True),
+        closed(9, denied_by=B0),
+    ),
+    Case(
+        ClosedLengthIsRight,
+        closed(7, denied_by=B0, read_from=B1),
+        closed(0, denied_by=B0, read_from=B1),
+        ("ledger.closed", 1),
+        ("add.pushed",),
+        (W, "length 0", "7 bytes"),
+        closed(0, denied_by=B0),
     ),
     Case(
         StepsEnd,

@@ -155,6 +155,13 @@ def test_between_seeds_comes_what_is_aimed(tmp_path: Path) -> None:
     assert seeds_of(one.trials(4), 5) == [200, 201, None, 202, 203]
 
 
+def test_after_the_early_seeds_fewer_are_aimed(tmp_path: Path) -> None:
+    one = new_search(tmp_path)
+    one.take(result(200, "two recoverers"))
+    one.state.aim.seeds = 10_000
+    assert seeds_of(one.trials(), 12) == [*range(201, 211), None, 211]
+
+
 def test_an_aimed_scenario_keeps_the_planted_mistake(tmp_path: Path) -> None:
     one = LongSearch(SearchState(VARIANT), tmp_path, OTHER_CODE)
     for seed in range(200):
