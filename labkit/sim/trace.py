@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import takewhile
+from math import isnan
 
+from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.disk_work import DiskCall
 from labkit.sim.forks import forked
 from labkit.sim.scenario import Scenario
@@ -46,28 +48,52 @@ class Trace:
         return found.hexdigest()
 
     def at(self, seq: int | None = None, *, time_ms: float | None = None) -> ClusterState:
-        """The cluster just after that event, or at that time of the run; by default at its end."""
-        upto = len(self.events) if seq is None else seq + 1
-        if time_ms is not None:
+        """The cluster just after that event (-1: before the first), or at that time of the run; by
+        default at its end.
+
+        Raises `BKIncorrectParameterException` for an event that the run does not have, for a time
+        that is not a number, and for both at once.
+        """
+        upto = len(self.events)
+        if seq is not None and time_ms is not None:
+            raise BKIncorrectParameterException("name an event or a time of the run, not both")
+        if time_ms is not None and isnan(time_ms):
+            raise BKIncorrectParameterException("the time is not a number (nan)")
+        if seq is not None:
+            upto = self._number(seq, first=-1) + 1
+        elif time_ms is not None:
             until_us = time_ms * 1000
             upto = sum(1 for _ in takewhile(lambda event: event.time_us <= until_us, self.events))
         return fold(self.events, upto, self.scenario.cluster.names)
 
     def lineage(self, seq: int) -> list[Event]:
-        """The event and its causes, first cause first."""
-        return lineage(self.events, seq)
+        """The event and its causes, first cause first.
+
+        Raises `BKIncorrectParameterException` for an event that the run does not have.
+        """
+        return lineage(self.events, self._number(seq))
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
         """What happens if, just after that event, the node is killed (`kill`), stops (`pause`), or
         nothing reaches it and nothing leaves it (`cut`).
 
-        Raises `CannotForkError` after the epilogue began.
+        Raises `CannotForkError` after the epilogue began, and `BKIncorrectParameterException` for
+        an event that the run does not have, for another fault, and for a node that it cannot
+        strike.
         """
-        return self.again(forked(self.scenario, self.events, seq, fault, node))
+        return self.again(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def explicit(self) -> Scenario:
         """The scenario that gives the same run without a seed: every decision is named in it."""
         return replace(self.scenario, seed=None, decisions=dict(self.decisions))
+
+    def _number(self, seq: int, first: int = 0) -> int:
+        if seq not in range(first, len(self.events)):
+            raise BKIncorrectParameterException(
+                f"the run has no event {seq!r}; its events are numbered from 0 to"
+                f" {len(self.events) - 1}"
+            )
+        return seq
 
     def __repr__(self) -> str:
         return (

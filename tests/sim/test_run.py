@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, CrashAtOperation, Partition, Pause, PowerCut, Restart
@@ -194,6 +196,24 @@ def test_a_run_can_be_looked_at_at_any_moment() -> None:
     assert trace.at(time_ms=0).ledgers == {}
     advanced = of(trace, "lac.advanced", entry=2)[0]
     assert [event.kind for event in trace.lineage(advanced.seq)][:2] == ["add.pushed", "add.sent"]
+
+
+@pytest.mark.parametrize("seq", [-2, 361, 10**9, 1.5, "a"])
+def test_an_event_that_a_run_does_not_have_is_refused(seq: Any) -> None:
+    trace = run(Scenario())
+    assert len(trace.events) == 361
+    for ask in (trace.at, trace.lineage, lambda seq: trace.fork(seq, "kill", "b0")):
+        with pytest.raises(BKIncorrectParameterException, match="from 0 to 360"):
+            ask(seq)
+
+
+def test_a_moment_is_an_event_or_a_time() -> None:
+    trace = run(Scenario())
+    assert trace.at(-1).event_count == 0
+    with pytest.raises(BKIncorrectParameterException, match="not both"):
+        trace.at(3, time_ms=3)
+    with pytest.raises(BKIncorrectParameterException, match="not a number"):
+        trace.at(time_ms=float("nan"))
 
 
 def test_a_fork_goes_the_same_way_until_the_new_fault_strikes() -> None:
