@@ -1,5 +1,6 @@
 """Films read back in Python, and runs to make them of."""
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,13 @@ def scenes_of(film: dict[str, Any]) -> list[Mark]:
         return Mark(key, tag, attributes_of_all[attributes], film["words"][words], inside, way)
 
     return [mark(beat[1]) for beat in film["beats"]]
+
+
+def marks_of(mark: Mark) -> Iterator[Mark]:
+    """The mark, and all that are inside it."""
+    yield mark
+    for child in mark.children:
+        yield from marks_of(child)
 
 
 def attributes_of(film: dict[str, Any]) -> list[dict[str, str | float]]:

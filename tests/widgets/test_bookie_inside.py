@@ -1,7 +1,6 @@
 """Bookie inside: what the picture consists of, and what one can do in it."""
 
 import re
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
@@ -13,7 +12,7 @@ from labkit.widgets.bookie_inside import BookieInside
 from labkit.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
 from labkit.widgets.scene import Mark
 from tests.until import until
-from tests.widgets.films import crashed, scenes_of
+from tests.widgets.films import crashed, marks_of, scenes_of
 from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.scripted import Script, ScriptedCluster
 
@@ -140,12 +139,6 @@ def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
         " LastLogMark 1.txn 1536"
     )
     assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
-
-
-def marks_of(mark: Mark) -> Iterator[Mark]:
-    yield mark
-    for child in mark.children:
-        yield from marks_of(child)
 
 
 def titles_of(scene: Mark) -> list[str]:

@@ -9,8 +9,9 @@ import pytest
 
 from labkit.sim.run import run
 from labkit.widgets.cluster import ClusterView
+from labkit.widgets.cluster.heads import ACTS, HEAD
 from labkit.widgets.scene_view import Message
-from tests.widgets.films import CRASHED, crashed, scenes_of
+from tests.widgets.films import CRASHED, crashed, marks_of, scenes_of
 from tests.widgets.scripted import (
     LEDGER,
     Script,
@@ -98,6 +99,19 @@ def test_a_fault_after_the_epilogue_is_refused_in_words() -> None:
     view = ClusterView(crashed())
     view._handle_custom_msg({"do": "cut", "on": "b2", "seq": len(crashed().events) - 1}, [])
     assert view.notice.startswith("Could not cut b2 here: faults strike from")
+
+
+def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
+    notes = [
+        mark
+        for scene in scenes_of(ClusterView(crashed()).film)
+        for mark in marks_of(scene)
+        if mark.key == "note" and any("killed" in line.text for line in mark.children)
+    ]
+    assert notes
+    for note in notes:
+        _, top = str(note.attributes["transform"]).removesuffix(")").split()
+        assert float(top) >= HEAD + ACTS
 
 
 def test_another_ledger_is_shown_when_it_is_chosen() -> None:

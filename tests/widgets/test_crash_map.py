@@ -1,7 +1,6 @@
 """The crash map as a picture: which crash it shows, and that it shows it truly."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,20 +12,15 @@ from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message
 from tests.sim.scripts import ADD_INSIDE_FLUSH
 from tests.widgets.crashes import broken, long
-
-
-def marks(mark: Mark) -> Iterator[Mark]:
-    yield mark
-    for child in mark.children:
-        yield from marks(child)
+from tests.widgets.films import marks_of
 
 
 def words_in(scene: Mark) -> str:
-    return "\n".join(mark.text for mark in marks(scene) if mark.tag == "text")
+    return "\n".join(mark.text for mark in marks_of(scene) if mark.tag == "text")
 
 
 def titles_in(scene: Mark) -> list[str]:
-    return [mark.text for mark in marks(scene) if mark.tag == "title"]
+    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
 
 
 def row_in(step: str, crashes: Crashes) -> int:
@@ -93,7 +87,7 @@ def test_no_operation_is_cut() -> None:
     shown = {
         mark.text
         for beat in view.reel.beats
-        for line in marks(beat.scene)
+        for line in marks_of(beat.scene)
         if line.key == "about"
         for mark in line.children
     }
@@ -122,7 +116,7 @@ def test_every_verdict_of_the_map_reaches_the_picture(name: str) -> None:
     rows = {
         line.key: [title.removeprefix("Crash ") for title in titles_in(line)[-len(VARIANTS) :]]
         for beat in view.reel.beats
-        for line in marks(beat.scene)
+        for line in marks_of(beat.scene)
         if line.key.startswith("row ")
     }
     assert {int(key.removeprefix("row ")) for key in rows} == set(range(len(found.points)))

@@ -225,7 +225,8 @@ class Grid:
         if event.ledger not in (-1, ledger_id):
             return []
         left, row = x.get(bookie, 0.0) + 10, event.entry - self._first
-        y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else HEAD - 4
+        # Below the headings, whose buttons it would cover: its neighbours', too.
+        y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else layout.top - 4
         if event.kind == "ledger.closed":
             y = layout.bottom
         return [note(self.firsts.words, left, y + 3, layout.width - 6, layout.bottom)]
