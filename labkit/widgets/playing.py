@@ -81,7 +81,8 @@ class PlayingView(SceneView):
     """Of a running cluster, until the view is closed."""
 
     def __init__(self, source: Source | Cluster) -> None:
-        self._before: list[Forkable] = []
+        self.forked_from: list[Forkable] = []
+        """The runs of which the one shown is a fork, the first one first."""
         self._number = 0
         self.current_picture: Any = None
         """The picture at the end of the film."""
@@ -99,7 +100,7 @@ class PlayingView(SceneView):
 
     def choices(self) -> list[Message]:
         """The choices below the picture: after a fork, to go back."""
-        return [_BACK] if self._before else []
+        return [_BACK] if self.forked_from else []
 
     def opening(self) -> float:
         """The position at which a replay opens, and to which it plays.
@@ -258,7 +259,7 @@ class PlayingView(SceneView):
     def choose(self, name: str, value: Any, seq: int) -> None:
         """Handle a choice, or go back to the run before its fork."""
         if name == "back":
-            self.open_beside(self._before.pop())
+            self.open_beside(self.forked_from.pop())
         else:
             super().choose(name, value, seq)
 
@@ -273,7 +274,7 @@ class PlayingView(SceneView):
         except LabkitError as error:
             self.notice = f"Could not {act} {on} here: {error}"
             return
-        self._before.append(source)
+        self.forked_from.append(source)
         self.open_beside(other)
 
     # A running cluster

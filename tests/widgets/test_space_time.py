@@ -339,6 +339,19 @@ def test_a_fork_shows_everything_that_its_fault_causes() -> None:
     assert before[1] < view.window_ms[1] == view.run.events[last.seq - 1].time_us / 1000
 
 
+def test_a_broken_promise_belongs_to_the_run_in_which_it_broke_not_to_a_fork() -> None:
+    dies = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
+    pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
+    trace = ran(*dies, steps=(pair,), variant="ensemble change from the wrong entry")
+    view = SpaceTime(trace, broken=broken(check_all(trace))[0])
+    first = next(event.seq for event in trace.events if event.kind == "add.pushed")
+    view.received(None, {"do": "pause", "on": "w", "seq": first}, [])
+    assert "broken" not in repr(view)
+    assert not any("✘" in text for text in labels(view.svg()))
+    view.received(None, {"set": "back", "value": True}, [])
+    assert repr(view).endswith("broken: AcknowledgedIsDurable")
+
+
 def test_a_fork_keeps_the_entries_and_times_that_were_chosen() -> None:
     view = SpaceTime(ran(), window_ms=(5.0, 20.0))
     view.chosen("last", 2)

@@ -55,7 +55,8 @@ class SpaceTime(PlayingView):
     broken promise the entries near it.
     window_ms: show only events in this period of the run.
     follow: the entry whose chain of causes stands out.
-    broken: a broken promise; its event is marked.
+    broken: a promise that broke in that run; its event is marked.  A fork of the run is shown
+    without it: there the event may be another one, or never come.
     at: the `seq` of the event at which the view opens; by default the last one before the epilogue,
     or the last one of all if a promise broke in the epilogue.
     """
@@ -71,7 +72,7 @@ class SpaceTime(PlayingView):
         broken: BrokenPromise | None = None,
         at: int | None = None,
     ) -> None:
-        self._ledger, self._broken, self._at = ledger, broken, at
+        self._ledger, self._broke, self._at = ledger, broken, at
         self._wanted_entries, self._wanted_ms = entries, window_ms
         self.follow = -1 if follow is None else follow
         self.real_time = False
@@ -83,6 +84,11 @@ class SpaceTime(PlayingView):
     """The choices; -1: no entry is followed."""
     real_time: bool
     """Whether the distances of rows follow their times, instead of one row for each moment."""
+
+    @property
+    def _broken(self) -> BrokenPromise | None:
+        """The promise that broke in the run that is shown."""
+        return None if self.forked_from else self._broke
 
     def open_run(self, source: Any) -> None:
         """Show another run; what the reader did not choose fits this one."""
