@@ -127,6 +127,17 @@ def test_a_page_says_when_it_displays_a_live_view_and_when_it_ends(watch: Watch)
     assert first != second == last
 
 
+def test_a_page_that_is_left_and_comes_back_says_so(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    for event in ("pagehide", "pageshow"):
+        watched.page.evaluate(
+            "event => dispatchEvent(new PageTransitionEvent(event, { persisted: true }))", event
+        )
+    sent = watched.page.evaluate("document.querySelector('.labkit').sent")
+    assert [each["do"] for each in sent] == ["display", "end", "display"]
+    assert len({each["on"] for each in sent}) == 1
+
+
 def test_a_page_that_missed_a_message_asks_once(watch: Watch) -> None:
     watched = watch(ClusterView)
     watched.turn()

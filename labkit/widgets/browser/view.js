@@ -295,9 +295,16 @@ class View {
   /** Python follows a running cluster only for pages that display it. */
   attend() {
     if (!this.data.live) return;
-    const on = Math.random().toString(36);
-    this.send({ do: "display", on });
-    this.signal.addEventListener("abort", () => this.send({ do: "end", on }));
+    const { signal } = this, on = Math.random().toString(36);
+    /** @param {string} what */
+    const say = (what) => this.send({ do: what, on });
+    say("display");
+    signal.addEventListener("abort", () => say("end"));
+    // A tab that is closed, or left for another page, tells no view that it ends.
+    globalThis.addEventListener("pagehide", () => say("end"), { signal });
+    globalThis.addEventListener("pageshow", (event) => event.persisted && say("display"), {
+      signal,
+    });
   }
 
   /** @param {any} event */
