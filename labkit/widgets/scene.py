@@ -53,6 +53,10 @@ class Move(NamedTuple):
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
 
 
+_MOST_SCALED = 1000
+"""Pixels: the width up to which a picture is as wide as its page has room for, as in view.css."""
+
+
 class Mark(NamedTuple):
     """An SVG element."""
 
@@ -192,7 +196,9 @@ def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
 
 @lru_cache(256)
 def _frame(width: float, height: float, words: str) -> Attributes:
-    return {
+    # A page scales pictures to its width, down to where one of a wide picture could not be read.
+    whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MOST_SCALED else {}
+    return whole | {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {rounded(width):g} {rounded(height):g}",
         "width": rounded(width),

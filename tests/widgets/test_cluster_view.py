@@ -4,9 +4,11 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.run import run
 from labkit.widgets.cluster import ClusterView
 from labkit.widgets.cluster.heads import ACTS, HEAD
@@ -112,6 +114,20 @@ def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
     for note in notes:
         _, top = str(note.attributes["transform"]).removesuffix(")").split()
         assert float(top) >= HEAD + ACTS
+
+
+def test_many_bookies_make_a_wide_picture_that_scrolls_instead_of_buttons_over_each_other() -> None:
+    scene = ClusterView(run(replace(CRASHED, cluster=Cluster(45)))).scene()
+    heads = [mark for mark in marks_of(scene) if mark.key == "head"]
+    lefts = sorted(
+        float(str(mark.attributes["transform"]).partition("(")[2].split()[0])
+        for mark in marks_of(scene)
+        if any(child.key == "head" for child in mark.children)
+    )
+    assert len(heads) == len(lefts) == 45
+    assert min(after - before for before, after in pairwise(lefts)) >= 40
+    assert scene.attributes["style"] == f"min-width: {scene.attributes['width']}px"
+    assert "style" not in ClusterView(crashed()).scene().attributes
 
 
 def test_another_ledger_is_shown_when_it_is_chosen() -> None:

@@ -11,6 +11,8 @@ from labkit.widgets.run import Run
 from labkit.widgets.scene import Kept, Mark, group, path, picture, rect, text
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
+_LEAST_PITCH = 40
+"""The least distance between columns: more bookies make the picture wider, and it scrolls."""
 
 
 class ClusterPicture:
@@ -19,7 +21,8 @@ class ClusterPicture:
     def __init__(
         self, run: Run, ledger: int | None, bookies: Sequence[str], acts: tuple[str, ...], rows: int
     ) -> None:
-        self.grid = Grid(run, WIDTH, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
+        width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
+        self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
         self._kept = Kept()
 
     @property
@@ -39,7 +42,7 @@ class ClusterPicture:
         """The picture now."""
         state, ledger_id, layout = self.grid.fold.state(), self.grid.shown(), self.grid.layout
         return picture(
-            WIDTH,
+            layout.width,
             HEADS_Y + layout.bottom + 6,
             summary(state, ledger_id),
             header(ledger_id, state.ledgers.get(ledger_id, Ledger())),
