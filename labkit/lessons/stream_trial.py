@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from labkit.lessons.exercise import Refused
 from labkit.lessons.stored_batches import BatchFolder
@@ -75,7 +75,7 @@ def asked_in(far: Any) -> Iterator[None]:
 
 def session_of_trials() -> Any:
     """The session that runs, whose master and settings are its owner's; else a new one."""
-    return _far.get() or SparkSession.getActiveSession() or spark_session("lesson")
+    return _far.get() or spark_session("lesson")
 
 
 def folder_of_trials() -> Any:

@@ -56,7 +56,8 @@ DRIVER_SETTINGS: Settings = {
 
 
 def spark_session(app_name: str) -> "SparkSession":
-    """Return the running session, or start one; the first start takes 5 to 15 seconds.
+    """Return the running session with its settings as they are, or start one with those above; the
+    first start takes 5 to 15 seconds.
 
     It knows `format("bookkeeper")`: see `labkit.spark.bookkeeper`.
     `.stop()` ends it; its JVM, about 1 GB, ends with this process.
@@ -67,19 +68,25 @@ def spark_session(app_name: str) -> "SparkSession":
     """
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
-    if "SPARK_REMOTE" in os.environ:
-        session = builder.getOrCreate()
+    session = SparkSession.getActiveSession() or _started(app_name)
+    master = session.conf.get("spark.master") or ""
+    if "SPARK_REMOTE" in os.environ or not master.startswith("local"):
         ship_labkit(session)
-    else:
-        master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
-        _prepare_environment(master)
-        settings = DRIVER_SETTINGS | _worker_settings(master)
-        session = builder.master(master).config(map=settings).getOrCreate()
-        if not master.startswith("local"):
-            ship_labkit(session)
     _register_formats(session)
     return session
+
+
+def _started(app_name: str) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
+    if "SPARK_REMOTE" in os.environ:
+        return builder.getOrCreate()
+    master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
+    _prepare_environment(master)
+    return (
+        builder.master(master).config(map=DRIVER_SETTINGS | _worker_settings(master)).getOrCreate()
+    )
 
 
 def _worker_settings(master: str) -> Settings:

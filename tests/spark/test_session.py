@@ -28,6 +28,15 @@ def test_session_runs_in_this_process_unless_the_environment_names_a_master(
     assert spark.conf.get("spark.master") == os.environ.get("SPARK_MASTER", session.LOCAL_MASTER)
 
 
+def test_a_running_session_keeps_its_settings(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    try:
+        assert session.spark_session("another").conf.get("spark.sql.shuffle.partitions") == "7"
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
 def test_session_has_the_heap_that_fits_on_binder(spark: SparkSession) -> None:
     heap_mb = spark._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
     assert 450 < heap_mb <= 512
@@ -150,6 +159,7 @@ def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setattr(session, "find_java", find_none)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     with pytest.raises(JavaNotFound, match="set JAVA_HOME to a Java") as told:
         session.spark_session("without Java")
     assert "\n" not in str(told.value)
