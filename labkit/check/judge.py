@@ -20,6 +20,11 @@ from labkit.check.chain import (
 )
 from labkit.check.copies import EveryCopyIsDurable
 from labkit.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAreCollected
+from labkit.check.deliveries import (
+    AcknowledgedIsNotDeliveredAgain,
+    DeliveriesKeepTheOrder,
+    NoMessageIsSkipped,
+)
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.facts import Facts
 from labkit.check.fencing import (
@@ -112,6 +117,9 @@ CHECKS: tuple[type[Check], ...] = (
     ReadsReturnWhatWasWritten,
     ClosedLengthIsRight,
     MessagesKeepTheirContent,
+    DeliveriesKeepTheOrder,
+    NoMessageIsSkipped,
+    AcknowledgedIsNotDeliveredAgain,
     LostBookiesLedgersAreMarked,
     MarkedLedgersAreRepaired,
     StepsEnd,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
-from labkit.trace.answers import MessageGiven, MessageRead
+from labkit.trace.answers import MessageDelivered, MessageGiven, MessageRead
 from labkit.trace.events import Event
 
 
@@ -138,29 +138,53 @@ class ProducersOrderIsKept(_MessageCheck):
 
 
 class MessagesKeepTheirContent(Check):
-    """Each message is in its topic with the payload that its producer was given.
+    """Each message is in its topic with the payload that its producer was given, and consumers get
+    it from there with that payload.
 
-    Judged by what the simulated producers and the reader at the end note beside the events.
+    Judged by what the simulated clients and the reader at the end note beside the events.
     """
 
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._given: dict[_Message, MessageGiven] = {}
+        self._stored: defaultdict[tuple[int, int], set[_Message]] = defaultdict(set)
+
     def finish(self) -> None:
-        """Compare each message that was read with the one that was given."""
-        given: dict[_Message, MessageGiven] = {}
+        """Compare each message that was read or delivered with the one that was given."""
         for answer in self.facts.answers:
             if isinstance(answer, MessageGiven):
-                given.setdefault(_Message(*answer.message[:3]), answer)
+                self._given.setdefault(_Message(*answer.message[:3]), answer)
             elif isinstance(answer, MessageRead):
-                self._judge(answer, given.get(_Message(*answer.message[:3])))
+                self._stored[answer.ledger, answer.entry].add(_Message(*answer.message[:3]))
+                self._judge(answer, "is stored")
+        for answer in self.facts.answers:
+            if isinstance(answer, MessageDelivered):
+                self._judge(answer, "was delivered")
+                self._judge_place(answer)
 
-    def _judge(self, read: MessageRead, given: MessageGiven | None) -> None:
+    def _judge(self, got: MessageRead | MessageDelivered, how: str) -> None:
         self.judged += 1
-        its = f"message {read.message.sequence_id} of {read.message.producer}"
-        where = f"is stored as {read.ledger}:{read.entry}"
-        event = self.facts.events[read.at - 1]
+        message = _Message(*got.message[:3])
+        given = self._given.get(message)
+        where = f"{message} {how} as {got.ledger}:{got.entry}"
         if given is None:
-            self.broke(event, f"{its} {where}, and no producer was given it")
-        elif given.message != read.message:
-            self.broke(event, f"{its} {where} with another payload than its producer was given")
+            self.broke(self._before(got), f"{where}, and no producer was given it")
+        elif given.message != got.message:
+            self.broke(
+                self._before(got), f"{where} with another payload than its producer was given"
+            )
+
+    def _judge_place(self, got: MessageDelivered) -> None:
+        message, stored = _Message(*got.message[:3]), self._stored[got.ledger, got.entry]
+        if stored and message not in stored:
+            self.broke(
+                self._before(got),
+                f"{message} was delivered as {got.ledger}:{got.entry}, and there"
+                f" {' and '.join(map(str, sorted(stored)))} is stored",
+            )
+
+    def _before(self, answer: MessageRead | MessageDelivered) -> Event:
+        return self.facts.events[answer.at - 1]
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):

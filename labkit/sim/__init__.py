@@ -31,10 +31,11 @@ A scenario is one value made of others:
     cluster.py      the servers and their settings
     variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
                     client_variants.py: of clients, cluster_variants.py: of what keeps a cluster
-    workload.py     what clients do: write, read, recover, delete, produce
+    workload.py     what clients do: write, read, recover, delete, produce, consume
     answers.py      what the steps' calls returned, for the checks
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
-    topic_connection.py  its connection to the broker that serves the topic
+    consume.py      consumers of a subscription, which acknowledge what they were delivered
+    topic_connection.py  a client's connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model; machine_faults.py: more of bookies'
                     disks; metadata_faults.py: of the metadata store
     forks.py        where in a run a fault can be put, so that it happens again with it

@@ -4,14 +4,18 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from labkit.model.entry import Entry
+from labkit.topic.chain import Position
 from labkit.topic.messages import Message
 from labkit.trace.answers import (
     AddAnswered,
+    AllAcknowledged,
     Answer,
     Content,
     EntriesRead,
+    EntryAcknowledged,
     MarksFound,
     MessageContent,
+    MessageDelivered,
     MessageGiven,
     MessageRead,
     StepOutlastedRun,
@@ -50,6 +54,36 @@ class Answers:
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         at = len(self._rows)
         self.noted.append(MessageRead(at, content, place.ledger_id, place.entry_id))
+
+    def message_delivered(
+        self,
+        consumer: str,
+        broker: str,
+        subscription: str,
+        topic: str,
+        message: Message,
+        *,
+        in_order: bool,
+    ) -> None:
+        """A consumer of the subscription got this message from that broker."""
+        place = message.message_id
+        content = _message(topic, message.producer_name, message.sequence_id, message.payload)
+        where = place.ledger_id, place.entry_id, place.batch_index
+        at = len(self._rows)
+        self.noted.append(
+            MessageDelivered(at, consumer, broker, subscription, in_order, content, *where)
+        )
+
+    def entry_acknowledged(
+        self, consumer: str, broker: str, topic: str, subscription: str, position: Position
+    ) -> None:
+        """A broker took a consumer's acknowledgement of an entry."""
+        at = len(self._rows)
+        self.noted.append(EntryAcknowledged(at, consumer, broker, topic, subscription, *position))
+
+    def up_to_here(self, topic: str, subscription: str, position: Position) -> None:
+        """A broker says that the subscription has acknowledged all messages up to this entry."""
+        self.noted.append(AllAcknowledged(len(self._rows), topic, subscription, *position))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""

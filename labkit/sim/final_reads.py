@@ -16,6 +16,7 @@ from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
+from labkit.sim.consume import Consume
 from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.nodes import ClientNode
 from labkit.sim.patience import ASK_EVERY_S, patiently
@@ -91,7 +92,9 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
             continue
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
-    await read_topics(node, (s.topic for s in scenario.workload if isinstance(s, Publish)))
+    await read_topics(
+        node, (s.topic for s in scenario.workload if isinstance(s, Publish | Consume))
+    )
 
 
 async def _recover(node: ClientNode, ledger_id: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
+from labkit.sim.consume import Consume
 from labkit.sim.faults import (
     BitRot,
     CrashAtOperation,
@@ -50,10 +51,10 @@ def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fau
             raise BKIncorrectParameterException(f"{taken!r} cannot be a client's name")
     if len(set(ledgers)) < len(ledgers):
         raise BKIncorrectParameterException("each ledger can be written by one step only")
-    publisher = next((step for step in workload if isinstance(step, Publish)), None)
-    if publisher is not None and not cluster.brokers:
+    served = next((step for step in workload if isinstance(step, Publish | Consume)), None)
+    if served is not None and not cluster.brokers:
         raise BKIncorrectParameterException(
-            f"{publisher!r}: a producer needs a broker, and the cluster has none; give it some, as"
+            f"{served!r}: this step needs a broker, and the cluster has none; give it some, as"
             " in Cluster(brokers=1)"
         )
     nodes = (*servers, *clients)

@@ -48,6 +48,8 @@ class TopicConnection:
     def __init__(self, node: ClientNode, topic: str, on_command: OnCommand) -> None:
         self.gone = asyncio.Event()
         """Set when the connection can no longer be used; each connection has another one."""
+        self.host = ""
+        """The broker at its other end."""
         self._node = node
         self._topic = topic
         self._on_command = on_command
@@ -104,6 +106,7 @@ class TopicConnection:
         gone = self.gone = asyncio.Event()
         on_bodies = partial(self._received, gone)
         self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, gone.set)
+        self.host = host
         connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
         await self.ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
 

@@ -17,6 +17,7 @@ from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.metadata.racks import RACKS
 from labkit.model.message_id import MessageId
+from labkit.sim.consume import Consume
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.publish import Publish
@@ -251,7 +252,7 @@ class Produce(Value):
         await topic.close()
 
 
-Step: TypeAlias = Write | Read | Recover | Delete | NameRacks | Produce | Publish
+Step: TypeAlias = Write | Read | Recover | Delete | NameRacks | Produce | Publish | Consume
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

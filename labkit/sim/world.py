@@ -16,6 +16,7 @@ from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.sim.answers import Answers
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
+from labkit.sim.consume import Consume
 from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
 from labkit.sim.faulty_world import EPILOGUE, EVERY_NODE
@@ -86,6 +87,7 @@ class World:
             self.at(fault.when, partial(fault.strike, self))
         await self.work()
         self._repair_all()
+        await self._let_consumers_end()
         await look_everything_up(self)
         self.loop.report_all_lost_errors()
         self.has_ended = True
@@ -288,6 +290,25 @@ class World:
         for node in self.nodes.values():
             node.repair()
             node.resume()
+
+    async def _let_consumers_end(self) -> None:
+        """Wait for the steps that consume: the epilogue ends the brokers, whose successors would
+        deliver again what these have forgotten.
+        """
+        steps = {
+            ended: each
+            for ended, each in self._under_way.items()
+            if isinstance(each[0], Consume) and not self.scenario.in_turn
+        }
+        if not steps:
+            return
+        for server in (*self.bookies, *self.brokers):
+            server.start()
+        await asyncio.wait(list(steps), timeout=OUTLAST_S)
+        for ended, (step, node) in steps.items():
+            if not ended.done():
+                del self._under_way[ended]
+                self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
 
     def _happened(self, row: Row) -> None:
         due = [each for each in self._awaited[row.kind] if each.counts(row)]

@@ -61,6 +61,46 @@ class MessageRead(NamedTuple):
     entry: int
 
 
+class MessageDelivered(NamedTuple):
+    """A consumer of the subscription got this message from that broker, stored as this entry.
+    `in_order`: the subscription's type promises the order of the topic.
+    """
+
+    at: int
+    consumer: str
+    broker: str
+    subscription: str
+    in_order: bool
+    message: MessageContent
+    ledger: int
+    entry: int
+    batch_index: int
+
+
+class EntryAcknowledged(NamedTuple):
+    """A broker has told a consumer of the subscription that it took the acknowledgement of this
+    entry.
+    """
+
+    at: int
+    consumer: str
+    broker: str
+    topic: str
+    subscription: str
+    ledger: int
+    entry: int
+
+
+class AllAcknowledged(NamedTuple):
+    """A broker has said that the subscription has acknowledged all messages up to this entry."""
+
+    at: int
+    topic: str
+    subscription: str
+    ledger: int
+    entry: int
+
+
 class StepOutlastedRun(NamedTuple):
     """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
     ended when it had `waited_s` seconds more, with all faults repaired.
@@ -84,5 +124,13 @@ class MarksFound(NamedTuple):
 
 
 Answer: TypeAlias = (
-    AddAnswered | EntriesRead | MessageGiven | MessageRead | StepOutlastedRun | MarksFound
+    AddAnswered
+    | EntriesRead
+    | MessageGiven
+    | MessageRead
+    | MessageDelivered
+    | EntryAcknowledged
+    | AllAcknowledged
+    | StepOutlastedRun
+    | MarksFound
 )

@@ -4,6 +4,11 @@ from zlib import crc32
 
 from labkit.check import EPILOGUE
 from labkit.check.chain import MessageIdsGrow
+from labkit.check.deliveries import (
+    AcknowledgedIsNotDeliveredAgain,
+    DeliveriesKeepTheOrder,
+    NoMessageIsSkipped,
+)
 from labkit.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
@@ -12,7 +17,14 @@ from labkit.check.messages import (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
-from labkit.trace.answers import MessageContent, MessageGiven, MessageRead
+from labkit.trace.answers import (
+    AllAcknowledged,
+    EntryAcknowledged,
+    MessageContent,
+    MessageDelivered,
+    MessageGiven,
+    MessageRead,
+)
 from tests.check.cases import Case
 from tests.check.story import Story
 
@@ -55,13 +67,36 @@ class Topic(Story):
         self.answers.append(MessageRead(len(self.rows) - 1, content_of(payload), 7, 0))
         return self
 
+    def deliver(
+        self, *messages: tuple[int, int, int], broker: str = M, to: str = "c", in_order: bool = True
+    ) -> "Topic":
+        """Messages, by their numbers, from these places."""
+        for number, ledger, entry in messages:
+            content = content_of("one", number)
+            got = MessageDelivered(
+                len(self.rows), to, broker, "s", in_order, content, ledger, entry, -1
+            )
+            self.answers.append(got)
+        return self
+
+    def accept(self, ledger: int, entry: int, broker: str = M) -> "Topic":
+        """The broker takes the acknowledgement of the entry."""
+        at = len(self.rows)
+        self.answers.append(EntryAcknowledged(at, "c", broker, TOPIC, "s", ledger, entry))
+        return self
+
+    def pass_over(self, ledger: int, entry: int) -> "Topic":
+        """The subscription has acknowledged all up to the entry."""
+        self.answers.append(AllAcknowledged(len(self.rows), TOPIC, "s", ledger, entry))
+        return self
+
     def put_in(self, entry: int, broker: str) -> "Topic":
         self.push(entry, broker).tell(broker, "batch.stored", entry, note=TOPIC)
         return self
 
 
-def content_of(payload: str) -> MessageContent:
-    return MessageContent(TOPIC, P, 0, len(payload), f"{crc32(payload.encode()):08x}")
+def content_of(payload: str, number: int = 0) -> MessageContent:
+    return MessageContent(TOPIC, P, number, len(payload), f"{crc32(payload.encode()):08x}")
 
 
 KEPT = (0, 7, 0), (1, 7, 1), (2, 8, 0)
@@ -130,6 +165,52 @@ MESSAGE_CASES = [
         (),
         ("message 0 of p", "no producer"),
         Topic().find(*KEPT),
+    ),
+    Case(
+        MessagesKeepTheirContent,
+        Topic().keeps("one", given="one").deliver(KEPT[0]),
+        Topic().keeps("one", given="one").deliver((1, 7, 0)),
+        ("topic.read", -1),
+        (),
+        ("message 1 of p was delivered as 7:0", "no producer"),
+        Topic().find(*KEPT),
+    ),
+    Case(
+        DeliveriesKeepTheOrder,
+        Topic().deliver(*KEPT[:2], *KEPT),
+        Topic().deliver(KEPT[1], KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        ("message 0 of p", "to c", "7:0, after message 1 of p", "7:1"),
+        Topic().deliver(KEPT[1], KEPT[0], in_order=False),
+    ),
+    Case(
+        NoMessageIsSkipped,
+        Topic().deliver(*KEPT).pass_over(8, 0).find(*KEPT),
+        Topic().deliver(KEPT[0], KEPT[2]).pass_over(8, 0).find(*KEPT),
+        ("message.found", 1),
+        (),
+        ("message 1 of p", "7:1", "to s", "8:0"),
+        Topic().deliver(KEPT[0]).pass_over(7, -1).find(*KEPT),
+    ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        Topic().deliver(KEPT[0]).accept(7, 0).serve(N).deliver(KEPT[0], broker=N),  # type: ignore[attr-defined]
+        Topic().deliver(KEPT[0]).accept(7, 0).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0),
+    ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        # It was served by another one in between, and what the cursor had was not stored yet.
+        Topic().deliver(KEPT[0]).accept(7, 0).serve(M).deliver(KEPT[0]),
+        Topic().deliver(KEPT[0]).accept(7, 0).serve(N).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0),
     ),
     Case(
         OneOwnerStores,

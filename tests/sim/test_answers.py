@@ -15,14 +15,17 @@ from labkit.client.reads import SequenceRead
 from labkit.client.writer import LedgerWriter
 from labkit.model.entry import Entry
 from labkit.model.ledger import LedgerMetadata
+from labkit.pulsar.dispatch.dispatcher import Dispatcher
 from labkit.sim.cluster import Cluster
+from labkit.sim.consume import Consume
 from labkit.sim.explore.shrink import shrink
-from labkit.sim.faults import Crash, Delay, FullDisk
+from labkit.sim.faults import Crash, Delay, FullDisk, Reset
 from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
+from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import OutgoingMessage, encode_message, split_entry
 from labkit.topic.publishing import TopicPublisher
@@ -107,6 +110,42 @@ def store_the_payload_before(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ManagedLedger, "append_entries", append_wrong)
 
 
+def answering(patch: pytest.MonkeyPatch, change: Callable[[list[Any]], list[Any]]) -> None:
+    """Change the entries that a dispatcher hands out."""
+    before = Dispatcher.read_entries
+
+    async def read_changed(self: Dispatcher, start: Any, max_messages: int) -> list[Any]:
+        return change(await before(self, start, max_messages))
+
+    patch.setattr(Dispatcher, "read_entries", read_changed)
+
+
+def deliver_backwards(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda entries: entries[::-1])
+
+
+def skip_an_entry(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda entries: [each for each in entries if each.position[1] != 1])
+
+
+def deliver_the_first_again_and_again(patch: pytest.MonkeyPatch) -> None:
+    first: list[bytes] = []
+
+    def with_its_data(entry: Any) -> Any:
+        first.append(entry.data)
+        return replace(entry, data=first[0])
+
+    answering(patch, lambda entries: [with_its_data(each) for each in entries])
+
+
+def deliver_nothing(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda _: [])
+
+
+def forget_acknowledgements(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ManagedCursor, "acknowledge", lambda *_: None)
+
+
 async def do_nothing(_: object, *__: object) -> None:
     pass
 
@@ -129,6 +168,9 @@ PUBLISH = Scenario(Cluster(brokers=1), (Publish(messages=6),), limit_s=5)
 LOSS = Scenario(
     Cluster(4, autorecovery=AutoRecoveryConfig()), (WRITE, Read(when=At(20_000))), (LATER,)
 )
+CONSUME = Scenario(Cluster(brokers=1), (Publish(messages=8), Consume(messages=8)), limit_s=10)
+MORE = Publish(messages=8), Consume(messages=9, is_cumulative=True)
+AGAIN = CONSUME.with_fault(Reset("broker0", "c", On("batch.stored", 8)))
 PLANTS = [
     ("AddsAreAnsweredWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
     ("AddsAreAnsweredWhenConfirmed", answer_with_the_entry_before, Scenario(workload=(WRITE,))),
@@ -138,6 +180,11 @@ PLANTS = [
     ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
     ("StepsEnd", send_no_receipt, PUBLISH),
     ("MessagesKeepTheirContent", store_the_payload_before, PUBLISH),
+    ("MessagesKeepTheirContent", deliver_the_first_again_and_again, CONSUME),
+    ("DeliveriesKeepTheOrder", deliver_backwards, CONSUME),
+    ("NoMessageIsSkipped", skip_an_entry, replace(CONSUME, workload=MORE)),
+    ("AcknowledgedIsNotDeliveredAgain", forget_acknowledgements, AGAIN),
+    ("StepsEnd", deliver_nothing, CONSUME),
     ("LostBookiesLedgersAreMarked", mark_nothing, LOSS),
     ("MarkedLedgersAreRepaired", keep_every_mark, LOSS),
 ]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.sim.cluster import BROKER, Cluster
+from labkit.sim.explore.consumers import with_consumers
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.sim.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
@@ -53,7 +54,8 @@ def drawn_topic(seed: int) -> Scenario:
     hanging = random.Random(f"hanging {seed}")
     if hanging.random() < _HANGING:
         scenario = _with_hanging_metadata(hanging, scenario, horizon_ms)
-    return storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
+    scenario = storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
+    return with_consumers(scenario, seed, horizon_ms)
 
 
 def _as_it_is(_: random.Random, scenario: Scenario) -> Scenario:

@@ -36,7 +36,7 @@ OF_THE_PROTOCOL = {
     "silence taken for absence": 81,
     "lost sessions noticed late": 1837,
     "cookie not checked": 668,
-    "sends after a failed one": 78,
+    "sends after a failed one": 277,
     "pushed taken for stored": 1,
     "pushed again behind later ones": 43,
     "list of ledgers written blindly": 8,

@@ -1,0 +1,71 @@
+"""Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
+consumer and its broker is cut, reset and slow, and the client stands still.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from labkit.sim.consume import Consume
+from labkit.sim.faults import Delay, Fault, Partition, Pause, Reset
+from labkit.sim.moments import At
+from labkit.sim.publish import Publish
+from labkit.sim.scenario import Scenario
+
+_SHARE = 0.5
+_TYPES = "Exclusive", "Exclusive", "Failover", "Shared", "Key_Shared"
+_CLIENTS = "c", "d"
+
+
+def with_consumers(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario:
+    """The scenario, in one of two with one or two more clients that consume its topic."""
+    lots = random.Random(f"consumers {seed}")
+    if lots.random() >= _SHARE:
+        return scenario
+    messages = sum(step.messages for step in scenario.workload if isinstance(step, Publish))
+    consumers = [
+        _consume(lots, client, messages, horizon_ms)
+        for client in _CLIENTS[: lots.choice((1, 1, 2))]
+    ]
+    faults = [
+        _fault(lots, lots.choice(scenario.cluster.broker_names), consumer.client, horizon_ms)
+        for consumer in consumers
+        for _ in range(lots.choice((0, 1, 2)))
+    ]
+    workload = (*scenario.workload, *consumers)
+    return replace(scenario, workload=workload).with_fault(*faults)
+
+
+def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float) -> Consume:
+    """A subscription with the client's name."""
+    subscription_type = lots.choice(_TYPES)
+    step = Consume(
+        messages=messages,
+        subscription=client,
+        subscription_type=subscription_type,
+        consumers=1 if subscription_type == "Exclusive" else lots.choice((1, 2, 3)),
+        permits=lots.choice((1, 4, 100)),
+        ack_every=lots.choice((1, 1, 5)),
+        entries_per_connection=lots.choice((0, 0, 2, 5)),
+        client=client,
+        when=At(_round(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
+    )
+    return replace(step, is_cumulative=step.keeps_order and lots.random() < 0.5)
+
+
+def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> Fault:
+    when = At(_round(lots.uniform(0, 2 * horizon_ms)))
+    for_ms = _round(lots.uniform(1, 3 * horizon_ms))
+    direction, slow_ms = lots.choice(("both", "in", "out")), _round(lots.uniform(1, 30))
+    makers: tuple[Callable[[], Fault], ...] = (
+        lambda: Pause(client, for_ms, when),
+        lambda: Reset(broker, client, when),
+        lambda: Partition((broker,), (client,), direction, for_ms, when),
+        lambda: Delay(broker, client, slow_ms, for_ms, when),
+        lambda: Delay(client, broker, slow_ms, for_ms, when),
+    )
+    return lots.choice(makers)()
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -1,0 +1,78 @@
+"""Drawn scenarios with brokers have consumers, in which a dispatcher's mistakes show."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from labkit.check import CHECKS
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.multiple import Multiple
+from labkit.pulsar.dispatch.single_active import SingleActive
+from labkit.sim.consume import Consume
+from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.explore.search import search
+from labkit.topic.chain import Position
+from labkit.topic.cursor import ManagedCursor
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def take_one_for_all_before_it(patch: pytest.MonkeyPatch) -> None:
+    def acknowledge(self: ManagedCursor, positions: Iterable[Position]) -> None:
+        for position in positions:
+            self.acknowledge_up_to(position)
+
+    patch.setattr(ManagedCursor, "acknowledge", acknowledge)
+
+
+def forget_what_a_consumer_had_that_left(patch: pytest.MonkeyPatch) -> None:
+    remove = Multiple.remove
+
+    def forget(self: Multiple, consumer: Consumer) -> None:
+        consumer.pending.clear()
+        remove(self, consumer)
+
+    patch.setattr(Multiple, "remove", forget)
+
+
+def go_on_with_the_next_consumer(patch: pytest.MonkeyPatch) -> None:
+    remove = SingleActive.remove
+
+    def remove_only(self: SingleActive, consumer: Consumer) -> None:
+        position = self.next_position
+        remove(self, consumer)
+        self.next_position = position
+
+    patch.setattr(SingleActive, "remove", remove_only)
+
+
+def deliver_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ManagedCursor, "is_acknowledged", lambda *_: False)
+
+
+MISTAKES = [
+    ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
+    ("StepsEnd", forget_what_a_consumer_had_that_left, 4),
+    ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
+    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 62),
+]
+
+
+@pytest.mark.parametrize(("promise", "plant", "seed"), MISTAKES)
+def test_a_mistake_of_a_dispatcher_breaks_its_promise_at_its_seed(
+    promise: str, plant: Plant, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = [check for check in CHECKS if check.__name__ == promise]
+    assert search([drawn_topic(seed)], checks=CHECKS, jobs=1).found == ()
+    plant(monkeypatch)
+    assert search([drawn_topic(seed)], checks=checks, jobs=1).first is not None
+
+
+def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -> None:
+    steps = [
+        [step for step in drawn_topic(seed).workload if isinstance(step, Consume)]
+        for seed in range(200)
+    ]
+    assert 80 < sum(map(bool, steps)) < 120
+    kinds = {step.subscription_type for some in steps for step in some}
+    assert kinds == {"Exclusive", "Failover", "Shared", "Key_Shared"}

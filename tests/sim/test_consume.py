@@ -1,0 +1,103 @@
+"""Consumers in the simulated world: each message is delivered until it is acknowledged."""
+
+import pytest
+
+from labkit.check import Outcome, broken, check_all
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.cluster import Cluster
+from labkit.sim.consume import Consume
+from labkit.sim.faults import Crash, Fault, Partition, Reset
+from labkit.sim.moments import At, On
+from labkit.sim.publish import Publish
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario, from_json
+from labkit.sim.trace import Trace
+from labkit.trace.answers import AllAcknowledged, EntryAcknowledged, MessageDelivered
+
+CLUSTER = Cluster(session_timeout_ms=500, brokers=2)
+PUBLISH = Publish(messages=12, every_ms=5)
+PROMISES = {"DeliveriesKeepTheOrder", "NoMessageIsSkipped", "AcknowledgedIsNotDeliveredAgain"}
+EACH = (
+    Consume(messages=12),
+    Consume(messages=12, is_cumulative=True, ack_every=5),
+    Consume(messages=12, subscription_type="Failover", consumers=3),
+    Consume(messages=12, subscription_type="Shared", consumers=2, permits=1),
+    Consume(messages=12, subscription_type="Key_Shared", consumers=3, ack_every=4),
+    Consume(messages=12, subscription_type="Shared", consumers=3, entries_per_connection=2),
+)
+
+
+def consumed(consume: Consume, *faults: Fault) -> Trace:
+    """What happens; the step has ended, and no promise broke."""
+    trace = run(Scenario(CLUSTER, (PUBLISH, consume), faults))
+    assert broken(check_all(trace)) == []
+    ends = [event.note for event in trace.events if event.kind == "step.ended"]
+    assert f"{consume}: done" in ends
+    return trace
+
+
+def delivered(trace: Trace) -> list[int]:
+    """The sequence ids of all deliveries, in turn."""
+    answers = trace.answers
+    return [each.message.sequence_id for each in answers if isinstance(each, MessageDelivered)]
+
+
+@pytest.mark.parametrize("consume", EACH, ids=repr)
+def test_consumers_of_each_type_get_each_message_while_its_broker_comes_and_goes(
+    consume: Consume,
+) -> None:
+    for faults in ((), (Crash("broker1", down_ms=100, when=On("batch.stored", 5)),)):
+        trace = consumed(consume, *faults)
+        assert set(delivered(trace)) == set(range(12))
+
+
+def test_a_calm_run_delivers_each_message_once() -> None:
+    assert delivered(consumed(EACH[0])) == list(range(12))
+
+
+def test_what_was_not_acknowledged_is_delivered_again_and_nothing_else() -> None:
+    leaving = Consume(messages=12, entries_per_connection=4)
+    again = [number for number in range(12) if delivered(consumed(leaving)).count(number) > 1]
+    assert again == [3, 6, 9]
+
+
+def test_a_consumer_that_is_cut_off_goes_on_where_its_acknowledgements_end() -> None:
+    cut = Partition(("broker1",), ("c",), "both", 3000, At(60))
+    trace = consumed(EACH[0], cut, Reset("broker1", "c", At(3100)))
+    assert set(delivered(trace)) == set(range(12))
+
+
+def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
+    trace = consumed(Consume(messages=99))
+    passed = [each for each in trace.answers if isinstance(each, AllAcknowledged)]
+    assert len(passed) == 5
+    last = max(each[-2:] for each in trace.answers if isinstance(each, EntryAcknowledged))
+    assert {each[-2:] for each in passed} == {last}
+    judged = {each.name for each in check_all(trace) if each.outcome is Outcome.VALID}
+    assert judged >= PROMISES
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"consumers": 2}, "has one consumer"),
+        ({"subscription_type": "Shared", "is_cumulative": True}, "each message by itself"),
+        ({"subscription_type": "exclusive"}, "one of Exclusive, Failover"),
+        ({"entries_per_connection": 1}, "name 2 or more"),
+        ({"permits": 0}, "from 1 to"),
+        ({"subscription": ""}, "not empty"),
+    ],
+)
+def test_a_step_that_no_consumer_can_do_is_refused(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=words):
+        Consume(**fields)  # type: ignore[arg-type]
+
+
+def test_a_consumer_needs_a_broker() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="needs a broker"):
+        Scenario(workload=(Consume(),))
+
+
+def test_a_scenario_with_consumers_is_written_and_read_again() -> None:
+    scenario = Scenario(CLUSTER, (PUBLISH, *EACH[:1]))
+    assert from_json(scenario.to_json()) == scenario
