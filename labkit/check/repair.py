@@ -82,7 +82,7 @@ class RepairIsComplete(AttemptCheck):
             for entry in ledger.segments.reach(first, last):
                 if bookie not in ledger.segments.write_set(entry):
                     continue
-                if self._may_be_named(ledger, bookie, entry):
+                if self._may_be_named(ledger, bookie, first, entry):
                     continue
                 self._repaired[event.ledger].setdefault((bookie, entry), event)
                 self.judged += 1
@@ -94,11 +94,14 @@ class RepairIsComplete(AttemptCheck):
                     )
                     return
 
-    def _may_be_named(self, ledger: LedgerFacts, bookie: str, entry: int) -> bool:
-        """Whether a recoverer may have named the bookie for the entry and not reported it."""
-        deferred = self._deferred[ledger.ledger_id].values()
+    def _may_be_named(self, ledger: LedgerFacts, bookie: str, first: int, entry: int) -> bool:
+        """Whether a recoverer may have named the bookie for the entry and not reported it, or may
+        have begun another segment between `first`, where the repaired one begins, and the entry.
+        """
         return any(
-            first <= entry and bookie in ensemble for each in deferred for first, ensemble in each
+            start <= entry and (bookie in ensemble or first < start)
+            for deferred in self._deferred[ledger.ledger_id].values()
+            for start, ensemble in deferred
         )
 
     @on("replication.done")

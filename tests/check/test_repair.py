@@ -67,21 +67,22 @@ def test_a_repair_does_not_answer_for_a_bookie_that_a_recoverer_may_have_named()
     assert named_by_a_recoverer_that_heard_nothing("b5") is Outcome.INVALID
 
 
-def a_second_segment_that_was_not_reported(denied: int) -> Outcome:
+def a_second_segment_that_was_not_reported(fresh: str, denied: int) -> Outcome:
     """A recoverer replaces b2 by b3 from entry 1 on and closes the ledger; its answer is lost.
-    Then b3 takes the place of b2 for entry 0, too, in a repair.
+    Then b3 or b4 takes the place of b2 for entry 0 in a repair.
     """
     story = Story().add(0, 1).fence(B0, B1)
     story.tell(R, "ensemble.deferred", 1, note="b0,b1,b3").tell(B0, "replication.started")
     for entry in {0, 1} - {denied}:
-        story.tell(B0, "entry.copied", entry, peer=B3)
-    story.tell(B0, "ensemble.set", 0, note="b0,b1,b3")
-    return story.tell(B0, "fragment.replicated", 0, note=B3).verdict(RepairIsComplete).outcome
+        story.tell(B0, "entry.copied", entry, peer=fresh)
+    story.tell(B0, "ensemble.set", 0, note=f"b0,b1,{fresh}")
+    return story.tell(B0, "fragment.replicated", 0, note=fresh).verdict(RepairIsComplete).outcome
 
 
 def test_a_repair_answers_for_its_own_segment_where_a_recoverer_may_have_made_the_next() -> None:
-    assert a_second_segment_that_was_not_reported(denied=1) is not Outcome.INVALID
-    assert a_second_segment_that_was_not_reported(denied=0) is Outcome.INVALID
+    for fresh in (B3, "b4"):
+        assert a_second_segment_that_was_not_reported(fresh, denied=1) is not Outcome.INVALID
+        assert a_second_segment_that_was_not_reported(fresh, denied=0) is Outcome.INVALID
 
 
 def test_a_repair_answers_for_what_it_names_after_a_recovery_that_was_reported() -> None:
