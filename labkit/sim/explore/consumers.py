@@ -1,5 +1,6 @@
 """Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
-consumer and its broker is cut, reset and slow, and the client stands still.
+consumer and its broker is cut, reset and slow, the client stands still, and a new owner of the
+topic cannot read what the one before has stored.
 """
 
 import random
@@ -7,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.sim.consume import Consume
-from labkit.sim.faults import Delay, Fault, Partition, Pause, Reset
-from labkit.sim.moments import At
+from labkit.sim.faults import Crash, Delay, Fault, Partition, Pause, Reset
+from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
 from labkit.sim.scenario import Scenario
 
 _SHARE = 0.5
+_UNREADABLE = 0.3
 _TYPES = "Exclusive", "Exclusive", "Failover", "Shared", "Key_Shared"
 _CLIENTS = "c", "d"
 
@@ -32,8 +34,10 @@ def with_consumers(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario
         for consumer in consumers
         for _ in range(lots.choice((0, 1, 2)))
     ]
-    workload = (*scenario.workload, *consumers)
-    return replace(scenario, workload=workload).with_fault(*faults)
+    scenario = replace(scenario, workload=(*scenario.workload, *consumers)).with_fault(*faults)
+    if lots.random() < _UNREADABLE:
+        scenario = _with_unreadable_entries(lots, scenario, horizon_ms)
+    return scenario
 
 
 def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float) -> Consume:
@@ -51,6 +55,21 @@ def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float)
         when=At(_round(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
     )
     return replace(step, is_cumulative=step.keeps_order and lots.random() < 0.5)
+
+
+def _with_unreadable_entries(
+    lots: random.Random, scenario: Scenario, horizon_ms: float
+) -> Scenario:
+    """A broker is killed, and all bookies as soon as there is another owner, who has none of the
+    entries in its memory.
+    """
+    cluster = scenario.cluster
+    killed = On("batch.stored", lots.randint(2, 10))
+    down_ms = _round(lots.uniform(1, 10 * horizon_ms))
+    return scenario.with_fault(
+        *(Crash(broker, "kept", horizon_ms, killed) for broker in cluster.broker_names[1:]),
+        *(Crash(bookie, "kept", down_ms, On("topic.opened", 2)) for bookie in cluster.names),
+    )
 
 
 def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> Fault:

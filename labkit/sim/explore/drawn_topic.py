@@ -162,6 +162,9 @@ def _cluster(lots: random.Random) -> Cluster:
         brokers=lots.choice((2, 2, 3)),
         broker=replace(
             BROKER,
+            # Pulsar's pauses, of 15 to 60 s, are longer than a run.
+            dispatcher_read_failure_backoff_initial_ms=100,
+            dispatcher_read_failure_backoff_max_ms=1000,
             managed_ledger=ManagedLedgerConfig(
                 ensemble_size=ensemble,
                 write_quorum=write_quorum,

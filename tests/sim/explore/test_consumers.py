@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from labkit.check import CHECKS
+from labkit.model.errors import LabkitError
 from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.dispatcher import Dispatcher, after
+from labkit.pulsar.dispatch.entry import Entry
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.sim.consume import Consume
@@ -50,7 +53,21 @@ def deliver_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ManagedCursor, "is_acknowledged", lambda *_: False)
 
 
+def skip_what_cannot_be_read(patch: pytest.MonkeyPatch) -> None:
+    read = Dispatcher.read_entries
+
+    async def read_or_skip(self: Dispatcher, start: Position, max_messages: int) -> list[Entry]:
+        try:
+            return await read(self, start, max_messages)
+        except LabkitError:
+            self.next_position = after(start)
+            raise
+
+    patch.setattr(Dispatcher, "read_entries", read_or_skip)
+
+
 MISTAKES = [
+    ("NoMessageIsSkipped", skip_what_cannot_be_read, 150),
     ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
     ("StepsEnd", forget_what_a_consumer_had_that_left, 4),
     ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
