@@ -135,9 +135,10 @@ class _Consumer:
         self._node, self._step, self._number, self._taken = node, step, number, taken
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
-        self._inbox: asyncio.Queue[tuple[Position, bytes]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[tuple[Position, bytes] | None] = asyncio.Queue()
+        """Entries that were delivered; None: no more come on this connection."""
         self._free_permits = 0
-        self._connection = TopicConnection(node, self._topic, self._received)
+        self._connection = TopicConnection(node, self._topic, self._received, self._gone)
 
     async def run(self) -> None:
         """Consume until cancelled."""
@@ -176,15 +177,17 @@ class _Consumer:
     async def _consume(self) -> None:
         """Return when the broker has sent the consumer away, or when it hangs up."""
         entry_count = 0
-        while not self._connection.gone.is_set():
+        while True:
             try:
                 async with asyncio.timeout(_IDLE_S):
-                    position, data = await self._inbox.get()
+                    entry = await self._inbox.get()
             except TimeoutError:
                 await self._acknowledge()
                 await self._ask_for_more()
             else:
-                self._take(position, data)
+                if entry is None:
+                    return
+                self._take(*entry)
                 entry_count += 1
                 if entry_count == self._step.entries_per_connection:
                     self._held.pop()
@@ -267,4 +270,7 @@ class _Consumer:
         if command.type == BaseCommand.MESSAGE:
             self._inbox.put_nowait((position_of(command.message.message_id), data))
         elif command.type == BaseCommand.CLOSE_CONSUMER:
-            self._connection.gone.set()
+            self._gone()
+
+    def _gone(self) -> None:
+        self._inbox.put_nowait(None)

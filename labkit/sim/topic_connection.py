@@ -42,10 +42,17 @@ class LookAgainError(LabkitError):
 class TopicConnection:
     """One connection after the other, each to the broker that serves the topic by then.
 
-    `on_command` gets the commands that answer no request.
+    `on_command` gets the commands that answer no request, and `on_gone` is called when the
+    connection can no longer be used.
     """
 
-    def __init__(self, node: ClientNode, topic: str, on_command: OnCommand) -> None:
+    def __init__(
+        self,
+        node: ClientNode,
+        topic: str,
+        on_command: OnCommand,
+        on_gone: Callable[[], None] = lambda: None,
+    ) -> None:
         self.gone = asyncio.Event()
         """Set when the connection can no longer be used; each connection has another one."""
         self.host = ""
@@ -53,6 +60,7 @@ class TopicConnection:
         self._node = node
         self._topic = topic
         self._on_command = on_command
+        self._on_gone = on_gone
         self._wire: Connection | None = None
         self._request_ids = count(1)
         self._asked: dict[int, asyncio.Future[BaseCommand]] = {}
@@ -105,7 +113,8 @@ class TopicConnection:
     async def _connect(self, host: str) -> None:
         gone = self.gone = asyncio.Event()
         on_bodies = partial(self._received, gone)
-        self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, gone.set)
+        on_close = partial(self._closed, gone)
+        self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, on_close)
         self.host = host
         connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
         await self.ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
@@ -116,6 +125,11 @@ class TopicConnection:
         )
         command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=request)
         return (await self.ask(request.request_id, command)).lookupTopicResponse
+
+    def _closed(self, gone: asyncio.Event) -> None:
+        gone.set()
+        if gone is self.gone:
+            self._on_gone()
 
     def _received(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
         # A connection that was given up may still deliver: that answers no request.

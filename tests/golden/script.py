@@ -19,11 +19,11 @@ from itertools import dropwhile
 from pathlib import Path
 
 from labkit.check import broken, check_all
-from labkit.sim import cluster, faults, moments, publish, scenario, workload
+from labkit.sim import cluster, consume, faults, moments, publish, scenario, workload
 from labkit.sim.run import run
 from labkit.trace.events import Event
 from labkit.trace.sentence import describe
-from tests.golden import consuming, repairs
+from tests.golden import repairs
 from tests.golden.frames import Frame, heard
 
 HIDDEN = (
@@ -63,7 +63,7 @@ _LINE = "---\n"
 _NO_CODE = ("#", "!", ">")
 _NAMES = {
     name: value
-    for module in (scenario, faults, moments, workload, publish, cluster, consuming, repairs)
+    for module in (scenario, faults, moments, workload, publish, consume, cluster, repairs)
     for name, value in vars(module).items()
     if not name.startswith("_")
 }
