@@ -144,6 +144,8 @@ class _Listener:
         """Write the rows before the node goes on, so that they leave before any client sees what
         they report; behind rows that wait already, if any.
         """
+        if self._writer is not None and self._writer.transport.is_closing():
+            return  # The connection has ended, and its server hears of that next.
         if self._writer is not None and not self.waiting and _is_read(self._writer):
             self._writer.write(_line(rows))
         elif not self._is_dropped:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 import threading
 import tracemalloc
 from contextlib import suppress
@@ -49,6 +50,21 @@ async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
         Row(42, "bookie-1", "memtable.put", 7, 1, note="later"),
     ]
     assert second == first[1:]
+
+
+async def test_nothing_is_written_for_a_listener_that_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = recorder()
+    listener = socket.create_connection((LOOPBACK, await TraceServer(node).start()))
+    await until(lambda: node.listening)
+    # It resets the connection, as one that was killed with rows unread does.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    listener.close()
+    for number in range(50):
+        node.record("memtable.put", 7, number)
+    await until(lambda: not node.listening)
+    assert caplog.text == ""
 
 
 async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
