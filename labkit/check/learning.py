@@ -15,11 +15,11 @@ class ReadersLearnWhatIsConfirmed(Check):
     """A reader that asks for LastAddConfirmed learns at least what was announced to bookies with an
     entry that was confirmed before it asked.
 
-    Judged while a ledger has one segment, and the reader asks its bookies: a reader may not know
-    yet of a second segment, or of a bookie that was replaced.  A reader that accepts the first
-    answer says so (the note of its `lac.read`).  Answers of version 2 have no numbers: if one
-    overtakes another (which TCP prevents) or comes twice, the client takes an old answer for the
-    new one.
+    Judged while a ledger is there and has one segment, and the reader asks its bookies: a reader
+    may not know yet of a second segment, or of a bookie that was replaced.  A reader that accepts
+    the first answer says so (the note of its `lac.read`).  Answers of version 2 have no numbers: if
+    one overtakes another (which TCP prevents) or comes twice, the client takes an old answer for
+    the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -31,11 +31,17 @@ class ReadersLearnWhatIsConfirmed(Check):
         self._outside: dict[tuple[int, str], str] = {}
         """Ledger and reader -> a bookie outside the last ensemble that the reader asked."""
         self._misled: dict[str, None] = {}
+        self._deleted: set[int] = set()
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
         """An answer to that node may be taken for another one."""
         self._misled[event.peer] = None
+
+    @on("ledger.deleting", "ledger.deleted")
+    def deleted(self, event: Event) -> None:
+        """Bookies may drop the ledger from now on; its client may not hear that it is deleted."""
+        self._deleted.add(event.ledger)
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
@@ -73,6 +79,9 @@ class ReadersLearnWhatIsConfirmed(Check):
         outside = self._outside.pop(asking, "")
         ledger = self.ledgers[event.ledger]
         if entry < 0 or event.note or ledger.deferred_sync or event.node in self.facts.caretakers:
+            return
+        if event.ledger in self._deleted:
+            self.doubt(f"ledger {event.ledger} is deleted, and its bookies may have dropped it")
             return
         if event.node in self._misled:
             self.doubt(f"answers to {event.node} came out of order")

@@ -252,6 +252,18 @@ def test_readers_need_not_learn_what_a_recovery_announces_on_the_writers_node_ei
     assert verdict.outcome is Outcome.VALID
 
 
+@pytest.mark.parametrize("kind", ["ledger.deleting", "ledger.deleted"])
+def test_readers_need_not_learn_what_was_confirmed_in_a_deleted_ledger(kind: str) -> None:
+    def learned(story: Story) -> Outcome:
+        for bookie in (B0, B1, B2):
+            story.tell("reader", "read.sent", peer=bookie)
+        story.tell("reader", "lac.read", -1)
+        return story.verdict(ReadersLearnWhatIsConfirmed).outcome
+
+    assert learned(Story().add(0, 1)) is Outcome.INVALID
+    assert learned(Story().add(0, 1).tell(W, kind)) is Outcome.UNKNOWN
+
+
 @pytest.mark.parametrize(("recoverer", "outcome"), [(W, Outcome.UNKNOWN), (R, Outcome.INVALID)])
 def test_what_a_node_confirms_after_its_recovery_failed_may_be_what_the_recovery_found(
     recoverer: str, outcome: Outcome
