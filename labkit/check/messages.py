@@ -210,18 +210,29 @@ class OneOwnerStores(Check):
     """Once a broker serves a topic, nothing is stored any more that another broker pushes.
 
     Entries that the previous broker had pushed by then may be stored, and it may hear of that
-    late.
+    late.  A broker that stood still meanwhile may say late that it serves the topic: one whose
+    ledger is older than another broker's is not taken for the owner.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._owners: dict[str, Event] = {}
+        self._begun: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """By topic and broker: the newest ledger that the broker has begun."""
         self._pushed: dict[tuple[str, int, int], Event] = {}
+
+    @on("ledger.rolled")
+    def rolled(self, event: Event) -> None:
+        """Note whose ledger is the topic's newest."""
+        topic, _, _ = event.note.partition(": ")
+        self._begun[topic][event.node] = event.ledger
 
     @on("topic.opened")
     def opened(self, event: Event) -> None:
         """Note the topic's new owner."""
-        self._owners[event.note] = event
+        begun = self._begun[event.note]
+        if begun.get(event.node, -1) == max(begun.values(), default=-1):
+            self._owners[event.note] = event
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:

@@ -45,6 +45,11 @@ class Topic(Story):
         self.tell(broker, "topic.opened", ledger=-1, note=TOPIC)
         return self
 
+    def roll(self, broker: str, ledger: int) -> "Topic":
+        """The broker begins a ledger."""
+        self.tell(broker, "ledger.rolled", ledger=ledger, note=f"{TOPIC}: opened")
+        return self
+
     def ack(self, *receipts: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
         """Sequence id, ledger, entry."""
         for number, ledger, entry in receipts:
@@ -216,6 +221,16 @@ MESSAGE_CASES = [
         OneOwnerStores,
         Topic().put_in(0, M).push(1, M).serve(N).tell(M, "batch.stored", 1, note=TOPIC),  # type: ignore[attr-defined]
         Topic().put_in(0, M).serve(N).put_in(1, M),
+        ("batch.stored", 1),
+        ("add.pushed", "topic.opened"),
+        (M, N, "7:1", TOPIC),
+        Topic(),
+    ),
+    Case(
+        OneOwnerStores,
+        # The first owner stood still, and says late that it serves the topic.
+        Topic().roll(M, 7).roll(N, 8).serve(N).serve(M).put_in(1, N),
+        Topic().roll(M, 7).serve(M).roll(N, 8).serve(N).put_in(1, M),
         ("batch.stored", 1),
         ("add.pushed", "topic.opened"),
         (M, N, "7:1", TOPIC),
