@@ -56,7 +56,7 @@ DRIVER_SETTINGS: Settings = {
 
 
 def spark_session(app_name: str) -> "SparkSession":
-    """Return the running session with its settings as they are, or start one with those above; the
+    """Return the running session with its settings as they are, or start one with `SETTINGS`; the
     first start takes 5 to 15 seconds.
 
     It knows `format("bookkeeper")`: see `labkit.spark.bookkeeper`.

@@ -196,7 +196,7 @@ def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
 
 @lru_cache(256)
 def _frame(width: float, height: float, words: str) -> Attributes:
-    # A page scales pictures to its width, down to where one of a wide picture could not be read.
+    # A page fits a picture into its width; a wider one keeps its size and scrolls, to be readable.
     whole: Attributes = {"style": f"min-width: {width:g}px"} if width > _MOST_SCALED else {}
     return whole | {
         "xmlns": "http://www.w3.org/2000/svg",
