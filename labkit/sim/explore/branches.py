@@ -5,6 +5,7 @@ slow, so a search watches only a sample.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,17 +42,18 @@ def modules() -> Iterator[str]:
 
 def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
     """The result of the call, and the branches that it took."""
-    cover = _coverage()
+    cover = _coverage_of_runs()
     cover.start()
     try:
         result = call()
     finally:
         cover.stop()
-    data = cover.get_data()
-    taken = {
-        Path(file).relative_to(_ROOT).as_posix(): frozenset(data.arcs(file) or ())
-        for file in data.measured_files()
-    }
+        data = cover.get_data()
+        taken = {
+            Path(file).relative_to(_ROOT).as_posix(): frozenset(data.arcs(file) or ())
+            for file in data.measured_files()
+        }
+        data.erase()
     return result, taken
 
 
@@ -69,6 +71,12 @@ def shares(taken: Taken) -> list[Share]:
             Share(package, sum(taken for _, taken in stats), sum(total for total, _ in stats))
         )
     return found
+
+
+@cache
+def _coverage_of_runs() -> "Coverage":
+    """One for all runs: Python keeps each that was ever started until the process ends."""
+    return _coverage()
 
 
 def _coverage() -> "Coverage":

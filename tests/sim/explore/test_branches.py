@@ -1,5 +1,9 @@
 """Branches taken are those of the run that is watched, and watching changes nothing else."""
 
+import gc
+
+from coverage import Coverage
+
 from labkit.client.quorum import judge
 from labkit.model.entry import Entry
 from labkit.model.errors import BKNoSuchEntryException
@@ -37,3 +41,16 @@ def test_shares_count_all_branches_and_those_taken() -> None:
     assert some["client"].taken > 0
     assert some["client"].total == nothing["client"].total
     assert some["storage"] == nothing["storage"]
+
+
+def test_memory_does_not_grow_with_each_watched_run() -> None:
+    watched(lambda: run(Scenario(workload=(Write(entries=1),))))
+    before = _coverages()
+    for _ in range(3):
+        watched(lambda: run(Scenario(workload=(Write(entries=1),))))
+    assert _coverages() == before
+
+
+def _coverages() -> int:
+    gc.collect()
+    return sum(isinstance(each, Coverage) for each in gc.get_objects())
