@@ -136,13 +136,15 @@ _NAME = Rule(bool, lambda _: "a text that is not empty")
 
 _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("ms", "for_ms", "down_ms", "extra_ms", "every_ms", "pause_ms"), _TIME),
+    **dict.fromkeys(("quorum_timeout_ms", "explicit_lac_ms", "long_poll_ms"), _TIME),
     **dict.fromkeys(("lag_ms", "poll_ms", "gc_overreplicated_ledger_wait_time_ms"), _TIME),
     **dict.fromkeys(("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"), _INTERVAL),
     **dict.fromkeys(("limit_s", "major_compaction_interval_s"), _between(0, _LONGEST_MS // 1000)),
     **dict.fromkeys(("entries", "messages", "polls"), _COUNT),
     **dict.fromkeys(("window", "batch_size", "entries_per_ledger", "size"), _FROM_ONE),
     **dict.fromkeys(("permits", "ack_every"), _FROM_ONE),
-    "entries_per_connection": _COUNT,
+    **dict.fromkeys(("entries_per_connection", "force_every", "racks"), _COUNT),
+    "max_allowed_ensemble_changes": _between(0, 2**31 - 1),
     "consumers": _between(1, 100),
     "subscription_type": _one_of("Exclusive", "Failover", "Shared", "Key_Shared"),
     **dict.fromkeys(("bookies", "ensemble", "write_quorum", "ack_quorum"), _SERVERS),

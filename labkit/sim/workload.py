@@ -39,6 +39,10 @@ class Write(Value):
     durable when it is acknowledged.  `explicit_lac_ms`: how often the writer sends its
     LastAddConfirmed when no entry carries it; 0: never.  The copies of an entry span `racks`, as
     far as there are that many.
+
+    With `delay_ensemble_change` the writer replaces a bookie only when the others are too few.  An
+    add without its acknowledgements after `quorum_timeout_ms` ends the writer (0: never), and so
+    does the need for more than `max_allowed_ensemble_changes`.
     """
 
     ledger: int = 0
@@ -56,6 +60,9 @@ class Write(Value):
     force_every: int = 0
     explicit_lac_ms: int = 0
     racks: int = 0
+    delay_ensemble_change: bool = False
+    quorum_timeout_ms: int = 0
+    max_allowed_ensemble_changes: int = 2**31 - 1
 
     def __str__(self) -> str:
         return f"write {self.entries} entries to ledger {self.ledger}"
@@ -82,11 +89,15 @@ class Write(Value):
             await writer.close()
 
     def _client(self, node: ClientNode) -> BookKeeper:
-        if not self.explicit_lac_ms and not self.racks:
-            return node.client
         config = ClientConfig(
-            explicit_lac_interval_ms=self.explicit_lac_ms, min_num_racks_per_write_quorum=self.racks
+            explicit_lac_interval_ms=self.explicit_lac_ms,
+            min_num_racks_per_write_quorum=self.racks,
+            delay_ensemble_change=self.delay_ensemble_change,
+            add_entry_quorum_timeout_s=self.quorum_timeout_ms / 1000 or -1.0,
+            max_allowed_ensemble_changes=self.max_allowed_ensemble_changes,
         )
+        if config == ClientConfig():
+            return node.client
         return node.new_client(node.client.store, node.network, config)
 
 

@@ -1,40 +1,21 @@
 """A writer that waits no longer than configured, in virtual time."""
 
-from dataclasses import dataclass, replace
-
 from labkit.check import broken, check_all
-from labkit.client.context import ClientConfig
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
-from labkit.sim.moments import START, At, Moment
-from labkit.sim.nodes import ClientNode
+from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
-from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Recover, Write
 
 TIMEOUT_S = 12.5
-SLOWLY = Write(entries=100, every_ms=50)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class WriteInTime(Value):
-    """Write as a client with that quorum timeout."""
-
-    write: Write = SLOWLY
-    client: str = "w"
-    when: Moment = START
-
-    async def run(self, node: ClientNode) -> None:
-        config = ClientConfig(add_entry_quorum_timeout_s=TIMEOUT_S)
-        node.client.context = replace(node.client.context, config=config)
-        await self.write.run(node)
+SLOWLY = Write(entries=100, every_ms=50, quorum_timeout_ms=12_500)
 
 
 def test_silent_bookies_hold_a_writer_for_the_timeout_and_no_longer() -> None:
     """Each new bookie is as silent as the last, and would be waited for in its turn."""
     silent = tuple(Pause(f"b{number}", for_ms=40_000, when=At(1000)) for number in range(1, 7))
-    workload = WriteInTime(), Recover(when=At(30_000))
+    workload = SLOWLY, Recover(when=At(30_000))
     trace = run(Scenario(Cluster(7, session_timeout_ms=60_000), workload, silent))
     [end] = [e for e in trace.events if e.kind == "step.ended" and e.node == "w"]
     assert "has 1 of 2 acknowledgements after 12.5 s" in end.note

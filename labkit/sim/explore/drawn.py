@@ -15,6 +15,7 @@ from labkit.sim.explore.busy_disks import with_busy_disks
 from labkit.sim.explore.lost_bookies import with_a_lost_bookie
 from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.other_clients import with_other_clients
+from labkit.sim.explore.other_settings import with_other_settings
 from labkit.sim.explore.situations import (
     in_a_situation,
     with_a_deletion,
@@ -76,6 +77,7 @@ def drawn(seed: int) -> Scenario:
     scenario = _with_other_upkeep(scenario, Lots(f"upkeep {seed}", cluster, (), horizon_ms))
     scenario = with_other_clients(scenario, Lots(f"clients {seed}", cluster, (), horizon_ms))
     scenario = with_bad_machines(scenario, seed, horizon_ms)
+    scenario = with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 
