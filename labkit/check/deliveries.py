@@ -5,14 +5,19 @@ Judged by what the simulated consumers note beside the events.
 In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; it has no such checks.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TypeAlias
 
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.messages import message_of
 from labkit.check.promise import Check
-from labkit.trace.answers import AllAcknowledged, EntryAcknowledged, MessageDelivered
+from labkit.trace.answers import (
+    AllAcknowledged,
+    EntryAcknowledged,
+    MessageDelivered,
+    StartedOver,
+)
 from labkit.trace.events import Event
 
 _Subscription: TypeAlias = tuple[str, str]
@@ -55,9 +60,38 @@ class DeliveriesKeepTheOrder(Check):
             last[subscription] = answer
 
 
+class _Behind:
+    """What was delivered to each subscription since it began."""
+
+    def __init__(self) -> None:
+        self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
+        self._since: dict[_Subscription, set[tuple[int, int]]] = {}
+        """Since it was to start over: it may have done so before its consumer hears of it."""
+        self._begun: dict[_Subscription, int] = {}
+
+    def add(self, answer: MessageDelivered) -> None:
+        """Note a delivery."""
+        for delivered in (self.delivered[_of(answer)], self._since.get(_of(answer))):
+            if delivered is not None:
+                delivered.add((answer.ledger, answer.entry))
+
+    def start_over(self, answer: StartedOver) -> None:
+        """Forget, once it is done, what was delivered before it was asked for."""
+        subscription = answer.topic, answer.subscription
+        if not answer.is_done:
+            self._since.setdefault(subscription, set())
+        elif subscription in self._since:
+            self.delivered[subscription] = self._since.pop(subscription)
+            self._begun[subscription] = answer.at
+
+    def can_judge(self, upto: AllAcknowledged) -> bool:
+        """Whether the broker was asked after the last start, so that it speaks of this one."""
+        return upto.asked > self._begun.get((upto.topic, upto.subscription), -1)
+
+
 class NoMessageIsSkipped(Check):
     """What a subscription has behind it, every message up to its mark-delete position, was
-    delivered to one of its consumers.
+    delivered to one of its consumers, and since it started over once more.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -71,12 +105,14 @@ class NoMessageIsSkipped(Check):
 
     def finish(self) -> None:
         """Compare what was delivered with what is stored."""
-        delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
+        behind = _Behind()
         for answer in self.facts.answers:
             if isinstance(answer, MessageDelivered):
-                delivered[_of(answer)].add((answer.ledger, answer.entry))
-            elif isinstance(answer, AllAcknowledged):
-                self._judge(answer, delivered[answer.topic, answer.subscription])
+                behind.add(answer)
+            elif isinstance(answer, StartedOver):
+                behind.start_over(answer)
+            elif isinstance(answer, AllAcknowledged) and behind.can_judge(answer):
+                self._judge(answer, behind.delivered[answer.topic, answer.subscription])
 
     def _judge(self, upto: AllAcknowledged, delivered: set[tuple[int, int]]) -> None:
         for event in self._found[upto.topic]:
@@ -93,9 +129,38 @@ class NoMessageIsSkipped(Check):
                 )
 
 
+class _Taken:
+    """The acknowledgements that brokers have taken since each subscription began."""
+
+    def __init__(self) -> None:
+        self._of: dict[_Subscription, dict[tuple[str, str, int, int, int], EntryAcknowledged]] = {}
+        self._starting_over: Counter[_Subscription] = Counter()
+        """Requests without an answer: what one asks for may still be done later."""
+
+    def add(self, answer: EntryAcknowledged) -> None:
+        """Remember it, unless it may have been taken before the subscription started over."""
+        subscription = answer.topic, answer.subscription
+        if not self._starting_over[subscription]:
+            where = answer.ledger, answer.entry, answer.batch_index
+            self._of.setdefault(subscription, {})[answer.consumer, answer.broker, *where] = answer
+
+    def start_over(self, answer: StartedOver) -> None:
+        """Forget those of the subscription."""
+        subscription = answer.topic, answer.subscription
+        self._of.pop(subscription, None)
+        self._starting_over[subscription] += -1 if answer.is_done else 1
+
+    def find(self, again: MessageDelivered) -> EntryAcknowledged | None:
+        """The consumer's acknowledgement of that message, or of its whole entry."""
+        taken, who = self._of.get(_of(again), {}), (again.consumer, again.broker)
+        entry = again.ledger, again.entry
+        return taken.get((*who, *entry, -1)) or taken.get((*who, *entry, again.batch_index))
+
+
 class AcknowledgedIsNotDeliveredAgain(Check):
-    """A broker that has taken the acknowledgement of an entry does not deliver it again to the same
-    consumer, for as long as it serves the topic.
+    """A broker that has taken the acknowledgement of an entry, or of a message of a batch, does not
+    deliver it again to the same consumer, for as long as it serves the topic and the subscription
+    does not start over.
 
     The next broker may deliver again what was acknowledged last, since cursors are stored a little
     later.  Another consumer may have been sent the entry before.
@@ -112,17 +177,15 @@ class AcknowledgedIsNotDeliveredAgain(Check):
 
     def finish(self) -> None:
         """Look for deliveries behind acknowledgements."""
-        taken: dict[tuple[str, str, _Subscription, int, int], EntryAcknowledged] = {}
+        taken = _Taken()
         for answer in self.facts.answers:
             if isinstance(answer, EntryAcknowledged):
-                subscription = answer.topic, answer.subscription
-                place = answer.ledger, answer.entry
-                taken[answer.consumer, answer.broker, subscription, *place] = answer
+                taken.add(answer)
+            elif isinstance(answer, StartedOver):
+                taken.start_over(answer)
             elif isinstance(answer, MessageDelivered):
                 self.judged += 1
-                place = answer.ledger, answer.entry
-                before = taken.get((answer.consumer, answer.broker, _of(answer), *place))
-                if before is not None:
+                if (before := taken.find(answer)) is not None:
                     self._judge(answer, before)
 
     def _judge(self, again: MessageDelivered, before: EntryAcknowledged) -> None:

@@ -34,7 +34,8 @@ A scenario is one value made of others:
     workload.py     what clients do: write, read, recover, delete, produce, consume
     answers.py      what the steps' calls returned, for the checks
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
-    consume.py      consumers of a subscription, which acknowledge what they were delivered
+    consume.py      consumers of a subscription, which acknowledge what they were delivered, by the
+                    commands of consumer_commands.py
     topic_connection.py  a client's connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model; machine_faults.py: more of bookies'
                     disks; metadata_faults.py: of the metadata store

@@ -18,6 +18,7 @@ from labkit.trace.answers import (
     MessageDelivered,
     MessageGiven,
     MessageRead,
+    StartedOver,
     StepOutlastedRun,
 )
 from labkit.trace.recorder import Row
@@ -75,15 +76,34 @@ class Answers:
         )
 
     def entry_acknowledged(
-        self, consumer: str, broker: str, topic: str, subscription: str, position: Position
+        self,
+        consumer: str,
+        broker: str,
+        topic: str,
+        subscription: str,
+        position: Position,
+        batch_index: int,
     ) -> None:
-        """A broker took a consumer's acknowledgement of an entry."""
+        """A broker took a consumer's acknowledgement of an entry, or of one message of a batch."""
+        where = *position, batch_index
         at = len(self._rows)
-        self.noted.append(EntryAcknowledged(at, consumer, broker, topic, subscription, *position))
+        self.noted.append(EntryAcknowledged(at, consumer, broker, topic, subscription, *where))
 
-    def up_to_here(self, topic: str, subscription: str, position: Position) -> None:
-        """A broker says that the subscription has acknowledged all messages up to this entry."""
-        self.noted.append(AllAcknowledged(len(self._rows), topic, subscription, *position))
+    def started_over(self, topic: str, subscription: str, *, is_done: bool) -> None:
+        """A consumer asks that the subscription goes back to the first message, or it is done."""
+        self.noted.append(StartedOver(len(self._rows), topic, subscription, is_done))
+
+    @property
+    def event_count(self) -> int:
+        """The number of events so far."""
+        return len(self._rows)
+
+    def up_to_here(self, topic: str, subscription: str, asked: int, position: Position) -> None:
+        """A broker says that the subscription has acknowledged all messages up to this entry; it
+        was asked after that many events.
+        """
+        at = len(self._rows)
+        self.noted.append(AllAcknowledged(at, asked, topic, subscription, *position))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""

@@ -1,31 +1,31 @@
 """Consumers of Pulsar's in the simulated world, and the step that runs them.
 
 A consumer does what the official clients do: it looks the topic up, subscribes, gives permits for
-as many messages as it takes, and acknowledges entries.  After any trouble it begins again with a
-new connection, and forgets what it has not acknowledged: the broker delivers that again.
+as many messages as it takes, and acknowledges entries, or of a batch a part.  It may ask for what
+it has not acknowledged once more, or for everything from the first message on.  After any trouble
+it begins again with a new connection, and forgets what it has not acknowledged: the broker delivers
+that again.
 """
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from typing import NamedTuple
 
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
-from labkit.model.proto.pulsar_pb2 import (
-    BaseCommand,
-    CommandAck,
-    CommandFlow,
-    CommandGetLastMessageId,
-    CommandSubscribe,
-)
+from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
 from labkit.pulsar.frames import message_id_data, position_of
+from labkit.sim import consumer_commands as commands
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario_values import Value
 from labkit.sim.topic_connection import LookAgainError, TopicConnection
 from labkit.topic.chain import Position
-from labkit.topic.messages import decode_messages
+from labkit.topic.formats import bits_of, words_of
+from labkit.topic.messages import Message, decode_messages
 from labkit.topic.names import full_name, partition_of
 
 _BACKOFF_S = 0.1
@@ -42,8 +42,14 @@ class Consume(Value):
     The step ends when `messages` different ones were delivered and acknowledged, or when the topic
     has no other ones for several seconds.  It runs `consumers` of the `subscription`, each with a
     connection and with `permits`.  A consumer acknowledges after `ack_every` entries: each of them,
-    or with `is_cumulative` all up to the last.  After `entries_per_connection` it hangs up, without
-    acknowledging the last one, and comes back; 0: it stays.
+    or with `is_cumulative` all up to the last.  With `acks_parts` it acknowledges the first half of
+    a batch before.
+
+    After `entries_per_connection` a consumer hangs up, without acknowledging the last one, and
+    comes back; 0: it stays.  After each `redeliver_every` entries it asks for what it has not
+    acknowledged once more: for the last entry, or, where one consumer gets all, for everything.
+    After `start_over_after` entries, once, the subscription goes back to the first message by
+    `start_over_by`: a `seek`, or `unsubscribe` and a subscription of the same name.
     """
 
     topic: str = "t"
@@ -57,6 +63,10 @@ class Consume(Value):
     entries_per_connection: int = 0
     client: str = "c"
     when: Moment = START
+    acks_parts: bool = False
+    redeliver_every: int = 0
+    start_over_after: int = 0
+    start_over_by: str = "seek"
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""
@@ -69,6 +79,16 @@ class Consume(Value):
             raise BKIncorrectParameterException(
                 "entries_per_connection is 1: a consumer that leaves before it acknowledges its"
                 " only entry gets it again and again; name 2 or more, or 0 to stay"
+            )
+        if self.start_over_after and self.start_over_by == "unsubscribe" and self.consumers > 1:
+            raise BKIncorrectParameterException(
+                "a subscription is deleted by its only consumer; take one, or seek"
+            )
+        if 0 < self.redeliver_every <= self.ack_every:
+            raise BKIncorrectParameterException(
+                f"redeliver_every is {self.redeliver_every} and ack_every {self.ack_every}: a"
+                " consumer that gives entries back before it acknowledges them gets them again and"
+                " again; name a higher redeliver_every, or 0 for never"
             )
         if self.is_cumulative and not self.keeps_order:
             raise BKIncorrectParameterException(
@@ -106,6 +126,9 @@ class _Taken:
     """The entries, by the number of the consumer."""
     quiet_turns: dict[int, int] = field(default_factory=dict)
     """How many times each consumer has found that nothing more comes."""
+    entry_count: int = 0
+    """Deliveries so far, those of all consumers."""
+    has_started_over: bool = False
     is_all: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -117,7 +140,16 @@ class _Taken:
         """A consumer was delivered the entry."""
         self.names.update(names)
         self.unacknowledged[number].append(position)
+        self.entry_count += 1
         self.quiet_turns.clear()
+
+    def must_start_over(self) -> bool:
+        """Whether it is time to go back to the first message; true once."""
+        after = self.step.start_over_after
+        if not after or self.has_started_over or self.entry_count < after:
+            return False
+        self.has_started_over = True
+        return True
 
     def see(self) -> None:
         """See whether these are all messages."""
@@ -128,6 +160,17 @@ class _Taken:
             self.is_all.set()
 
 
+class _Delivered(NamedTuple):
+    """An entry that was delivered.  `left`: of a batch the bits of the messages that are delivered,
+    None for all; `epoch`: the number of requests for redelivery before it.
+    """
+
+    position: Position
+    data: bytes
+    left: int | None
+    epoch: int
+
+
 class _Consumer:
     """One consumer: one connection after the other."""
 
@@ -135,9 +178,10 @@ class _Consumer:
         self._node, self._step, self._number, self._taken = node, step, number, taken
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
-        self._inbox: asyncio.Queue[tuple[Position, bytes] | None] = asyncio.Queue()
+        self._inbox: asyncio.Queue[_Delivered | None] = asyncio.Queue()
         """Entries that were delivered; None: no more come on this connection."""
         self._free_permits = 0
+        self._epoch = 0
         self._connection = TopicConnection(node, self._topic, self._received, self._gone)
 
     async def run(self) -> None:
@@ -159,19 +203,12 @@ class _Consumer:
         self._inbox, self._taken.unacknowledged[self._number] = asyncio.Queue(), []
         self._taken.quiet_turns.pop(self._number, None)
         await self._connection.open(attempt)
-        request = CommandSubscribe(
-            topic=self._topic,
-            subscription=self._step.subscription,
-            subType=self._step.subscription_type,
-            consumer_id=self._number,
-            request_id=self._connection.next_request_id(),
-            consumer_name=self._name,
-            initialPosition=CommandSubscribe.Earliest,
-        )
+        request_id = self._connection.next_request_id()
+        which = self._topic, self._step.subscription, self._step.subscription_type
         await self._connection.ask(
-            request.request_id, BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=request)
+            request_id, commands.subscribe(self._number, request_id, self._name, *which)
         )
-        self._free_permits = self._step.permits
+        self._free_permits, self._epoch = self._step.permits, 0
         self._give_permits()
 
     async def _consume(self) -> None:
@@ -187,12 +224,20 @@ class _Consumer:
             else:
                 if entry is None:
                     return
-                self._take(*entry)
+                if entry.epoch < self._epoch:
+                    self._return_permits(len(self._messages_of(entry)))
+                    continue
                 entry_count += 1
+                await self._take(entry)
+                if self._taken.must_start_over():
+                    await self._start_over()
+                    return
                 if entry_count == self._step.entries_per_connection:
                     self._held.pop()
                     await self._acknowledge()
                     return
+                if self._step.redeliver_every and entry_count % self._step.redeliver_every == 0:
+                    self._ask_again()
                 if len(self._held) >= self._step.ack_every or self._taken.has_all_names:
                     await self._acknowledge()
 
@@ -200,8 +245,15 @@ class _Consumer:
     def _held(self) -> list[Position]:
         return self._taken.unacknowledged[self._number]
 
-    def _take(self, position: Position, data: bytes) -> None:
-        messages = decode_messages(data, *position, partition_of(self._topic))
+    def _messages_of(self, entry: _Delivered) -> list[Message]:
+        """The messages that are delivered: those of a batch that are not acknowledged."""
+        messages = decode_messages(entry.data, *entry.position, partition_of(self._topic))
+        if entry.left is None:
+            return messages
+        return [each for each in messages if entry.left >> each.message_id.batch_index & 1]
+
+    async def _take(self, entry: _Delivered) -> None:
+        messages = self._messages_of(entry)
         for message in messages:
             self._node.world.answers.message_delivered(
                 self._name,
@@ -212,48 +264,95 @@ class _Consumer:
                 in_order=self._step.keeps_order,
             )
         names = [(message.producer_name, message.sequence_id) for message in messages]
-        self._taken.add(self._number, position, names)
-        self._free_permits += len(messages)
-        if self._free_permits * 2 >= self._step.permits:
-            self._give_permits()
+        self._taken.add(self._number, entry.position, names)
+        self._return_permits(len(messages))
+        if self._step.acks_parts and len(messages) > 1:
+            await self._acknowledge_half(entry.position, messages)
+
+    # Acknowledgements
+
+    async def _acknowledge_half(self, position: Position, messages: Sequence[Message]) -> None:
+        """Acknowledge the first half of what is left of a batch."""
+        indexes = [message.message_id.batch_index for message in messages]
+        first = indexes[: len(indexes) // 2]
+        left = sum(1 << index for index in indexes if index not in first)
+        part = message_id_data(position, partition_of(self._topic))
+        part.ack_set.extend(words_of(left))
+        await self._ask_to_acknowledge([part])
+        if self._step.is_cumulative:
+            self._acknowledged(self._held[:-1])
+        for index in first:
+            self._note_acknowledged(position, index)
 
     async def _acknowledge(self) -> None:
         """Acknowledge the entries that were delivered.  Raises `LookAgainError`, `TimeoutError`."""
-        positions, is_cumulative = list(self._held), self._step.is_cumulative
+        positions = list(self._held)
         if not positions:
             return
-        request = CommandAck(
-            consumer_id=self._number,
-            ack_type=CommandAck.Cumulative if is_cumulative else CommandAck.Individual,
-            request_id=self._connection.next_request_id(),
-            message_id=map(message_id_data, positions[-1:] if is_cumulative else positions),
+        named = positions[-1:] if self._step.is_cumulative else positions
+        await self._ask_to_acknowledge(list(map(message_id_data, named)))
+        self._acknowledged(positions)
+        self._taken.see()
+
+    async def _ask_to_acknowledge(self, message_ids: Sequence[MessageIdData]) -> None:
+        request_id = self._connection.next_request_id()
+        command = commands.acknowledge(
+            self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
         )
-        answer = await self._connection.ask(
-            request.request_id, BaseCommand(type=BaseCommand.ACK, ack=request)
-        )
+        answer = await self._connection.ask(request_id, command)
         if answer.ackResponse.HasField("error"):
             raise LookAgainError(answer.ackResponse.message)
+
+    def _acknowledged(self, positions: Sequence[Position]) -> None:
+        """Note that the broker has taken the first ones of those that were delivered."""
         for position in positions:
-            self._node.world.answers.entry_acknowledged(
-                self._name, self._connection.host, self._topic, self._step.subscription, position
-            )
+            self._note_acknowledged(position)
         del self._held[: len(positions)]
-        self._taken.see()
+
+    def _note_acknowledged(self, position: Position, batch_index: int = -1) -> None:
+        self._node.world.answers.entry_acknowledged(
+            self._name,
+            self._connection.host,
+            self._topic,
+            self._step.subscription,
+            position,
+            batch_index,
+        )
+
+    # Messages once more
+
+    def _ask_again(self) -> None:
+        """Give back the last entry, or all entries where one consumer gets all."""
+        if self._step.keeps_order:
+            self._epoch += 1
+            self._held.clear()
+            self._connection.send(commands.redeliver(self._number, [], self._epoch))
+        elif self._held:
+            self._connection.send(commands.redeliver(self._number, [self._held.pop()], 0))
+
+    async def _start_over(self) -> None:
+        """Let the subscription begin at the first message.  Raises `LookAgainError`,
+        `TimeoutError`.
+        """
+        request_id = self._connection.next_request_id()
+        make = commands.START_OVER[self._step.start_over_by]
+        note = partial(self._node.world.answers.started_over, self._topic, self._step.subscription)
+        note(is_done=False)
+        await self._connection.ask(request_id, make(self._number, request_id))
+        note(is_done=True)
 
     async def _ask_for_more(self) -> None:
         """Note a quiet turn if every message of the topic is acknowledged.  Raises
         `LookAgainError`, `TimeoutError`.
         """
-        request = CommandGetLastMessageId(
-            consumer_id=self._number, request_id=self._connection.next_request_id()
-        )
+        request_id, answers = self._connection.next_request_id(), self._node.world.answers
+        asked = answers.event_count
         answer = await self._connection.ask(
-            request.request_id,
-            BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=request),
+            request_id, commands.get_last_message_id(self._number, request_id)
         )
         response = answer.getLastMessageIdResponse
         done = position_of(response.consumer_mark_delete_position)
-        self._node.world.answers.up_to_here(self._topic, self._step.subscription, done)
+        answers.up_to_here(self._topic, self._step.subscription, asked, done)
         if done >= position_of(response.last_message_id):
             turns = self._taken.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1
@@ -261,14 +360,21 @@ class _Consumer:
 
     # Frames
 
+    def _return_permits(self, count: int) -> None:
+        self._free_permits += count
+        if self._free_permits * 2 >= self._step.permits:
+            self._give_permits()
+
     def _give_permits(self) -> None:
-        flow = CommandFlow(consumer_id=self._number, messagePermits=self._free_permits)
+        self._connection.send(commands.flow(self._number, self._free_permits))
         self._free_permits = 0
-        self._connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))
 
     def _received(self, command: BaseCommand, data: bytes) -> None:
         if command.type == BaseCommand.MESSAGE:
-            self._inbox.put_nowait((position_of(command.message.message_id), data))
+            message = command.message
+            left = bits_of(message.ack_set) if message.ack_set else None
+            where = position_of(message.message_id)
+            self._inbox.put_nowait(_Delivered(where, data, left, message.consumer_epoch))
         elif command.type == BaseCommand.CLOSE_CONSUMER:
             self._gone()
 

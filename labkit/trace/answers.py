@@ -79,7 +79,7 @@ class MessageDelivered(NamedTuple):
 
 class EntryAcknowledged(NamedTuple):
     """A broker has told a consumer of the subscription that it took the acknowledgement of this
-    entry.
+    entry, or of the one message of it that `batch_index` names (-1: the whole entry).
     """
 
     at: int
@@ -89,12 +89,27 @@ class EntryAcknowledged(NamedTuple):
     subscription: str
     ledger: int
     entry: int
+    batch_index: int = -1
+
+
+class StartedOver(NamedTuple):
+    """The subscription goes back to the first message of the topic: a consumer has asked for that,
+    or it is done.
+    """
+
+    at: int
+    topic: str
+    subscription: str
+    is_done: bool
 
 
 class AllAcknowledged(NamedTuple):
-    """A broker has said that the subscription has acknowledged all messages up to this entry."""
+    """A broker has said that the subscription has acknowledged all messages up to this entry.
+    `asked`: the number of events before the question.
+    """
 
     at: int
+    asked: int
     topic: str
     subscription: str
     ledger: int
@@ -130,6 +145,7 @@ Answer: TypeAlias = (
     | MessageRead
     | MessageDelivered
     | EntryAcknowledged
+    | StartedOver
     | AllAcknowledged
     | StepOutlastedRun
     | MarksFound

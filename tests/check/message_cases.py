@@ -24,6 +24,7 @@ from labkit.trace.answers import (
     MessageDelivered,
     MessageGiven,
     MessageRead,
+    StartedOver,
 )
 from tests.check.cases import Case
 from tests.check.story import Story
@@ -79,20 +80,26 @@ class Topic(Story):
         for number, ledger, entry in messages:
             content = content_of("one", number)
             got = MessageDelivered(
-                len(self.rows), to, broker, "s", in_order, content, ledger, entry, -1
+                len(self.rows), to, broker, "s", in_order, content, ledger, entry, 0
             )
             self.answers.append(got)
         return self
 
-    def accept(self, ledger: int, entry: int, broker: str = M) -> "Topic":
-        """The broker takes the acknowledgement of the entry."""
-        at = len(self.rows)
-        self.answers.append(EntryAcknowledged(at, "c", broker, TOPIC, "s", ledger, entry))
+    def accept(self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1) -> "Topic":
+        """The broker takes the acknowledgement of the entry, or of a message of its batch."""
+        where = ledger, entry, batch_index
+        self.answers.append(EntryAcknowledged(len(self.rows), "c", broker, TOPIC, "s", *where))
+        return self
+
+    def start_over(self, *, is_done: bool) -> "Topic":
+        """The consumer asks for the first message, or hears that it will get it."""
+        self.answers.append(StartedOver(len(self.rows), TOPIC, "s", is_done))
         return self
 
     def pass_over(self, ledger: int, entry: int) -> "Topic":
         """The subscription has acknowledged all up to the entry."""
-        self.answers.append(AllAcknowledged(len(self.rows), TOPIC, "s", ledger, entry))
+        at = len(self.rows)
+        self.answers.append(AllAcknowledged(at, at, TOPIC, "s", ledger, entry))
         return self
 
     def put_in(self, entry: int, broker: str) -> "Topic":
@@ -206,6 +213,52 @@ MESSAGE_CASES = [
         (),
         (M, "message 0 of p", "to c again", "7:0"),
         Topic().accept(7, 0),
+    ),
+    Case(
+        NoMessageIsSkipped,
+        # Another consumer hears of the end of its deliveries before this one of the start.
+        Topic()
+        .start_over(is_done=False)
+        .deliver(*KEPT)
+        .start_over(is_done=True)
+        .ack(KEPT[0])
+        .pass_over(8, 0)
+        .find(*KEPT),
+        Topic()
+        .deliver(*KEPT)
+        .start_over(is_done=False)
+        .start_over(is_done=True)
+        .ack(KEPT[0])
+        .pass_over(8, 0)
+        .find(*KEPT),
+        ("message.found", 0),
+        (),
+        ("message 0 of p", "7:0", "to s", "8:0"),
+        # The broker was asked before, and spoke of what was acknowledged then.
+        Topic()
+        .deliver(*KEPT)
+        .start_over(is_done=False)
+        .start_over(is_done=True)
+        .pass_over(8, 0)
+        .find(*KEPT),
+    ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        Topic().accept(7, 0).start_over(is_done=False).accept(7, 1).deliver(*KEPT[:2]),
+        Topic().start_over(is_done=False).start_over(is_done=True).accept(7, 0).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0).start_over(is_done=False).start_over(is_done=True),
+    ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        Topic().accept(7, 0, batch_index=1).deliver(KEPT[0]),
+        Topic().accept(7, 0, batch_index=0).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0, batch_index=0),
     ),
     Case(
         AcknowledgedIsNotDeliveredAgain,

@@ -1,5 +1,7 @@
 """Consumers in the simulated world: each message is delivered until it is acknowledged."""
 
+from dataclasses import replace
+
 import pytest
 
 from labkit.check import Outcome, broken, check_all
@@ -16,6 +18,7 @@ from labkit.trace.answers import AllAcknowledged, EntryAcknowledged, MessageDeli
 
 CLUSTER = Cluster(session_timeout_ms=500, brokers=2)
 PUBLISH = Publish(messages=12, every_ms=5)
+IN_BATCHES = replace(PUBLISH, batch_size=4)
 PROMISES = {"DeliveriesKeepTheOrder", "NoMessageIsSkipped", "AcknowledgedIsNotDeliveredAgain"}
 EACH = (
     Consume(messages=12),
@@ -24,12 +27,18 @@ EACH = (
     Consume(messages=12, subscription_type="Shared", consumers=2, permits=1),
     Consume(messages=12, subscription_type="Key_Shared", consumers=3, ack_every=4),
     Consume(messages=12, subscription_type="Shared", consumers=3, entries_per_connection=2),
+    Consume(messages=12, is_cumulative=True, ack_every=2, acks_parts=True),
+    Consume(messages=12, subscription_type="Shared", consumers=2, acks_parts=True),
+    Consume(messages=12, subscription_type="Failover", consumers=2, redeliver_every=3),
+    Consume(messages=12, subscription_type="Key_Shared", consumers=2, redeliver_every=3),
+    Consume(messages=12, subscription_type="Shared", consumers=3, start_over_after=6),
+    Consume(messages=12, start_over_after=6, start_over_by="unsubscribe"),
 )
 
 
-def consumed(consume: Consume, *faults: Fault) -> Trace:
+def consumed(consume: Consume, *faults: Fault, publish: Publish = PUBLISH) -> Trace:
     """What happens; the step has ended, and no promise broke."""
-    trace = run(Scenario(CLUSTER, (PUBLISH, consume), faults))
+    trace = run(Scenario(CLUSTER, (publish, consume), faults))
     assert broken(check_all(trace)) == []
     ends = [event.note for event in trace.events if event.kind == "step.ended"]
     assert f"{consume}: done" in ends
@@ -47,8 +56,9 @@ def test_consumers_of_each_type_get_each_message_while_its_broker_comes_and_goes
     consume: Consume,
 ) -> None:
     for faults in ((), (Crash("broker1", down_ms=100, when=On("batch.stored", 5)),)):
-        trace = consumed(consume, *faults)
-        assert set(delivered(trace)) == set(range(12))
+        for publish in (PUBLISH, IN_BATCHES):
+            trace = consumed(consume, *faults, publish=publish)
+            assert set(delivered(trace)) == set(range(12))
 
 
 def test_a_calm_run_delivers_each_message_once() -> None:
@@ -61,6 +71,25 @@ def test_what_was_not_acknowledged_is_delivered_again_and_nothing_else() -> None
     assert again == [3, 6, 9]
 
 
+def test_of_a_batch_that_was_acknowledged_in_part_only_the_rest_comes_again() -> None:
+    leaving = Consume(messages=12, entries_per_connection=2, acks_parts=True)
+    order = delivered(consumed(leaving, publish=IN_BATCHES))
+    assert order == [*range(8), 6, 7, *range(8, 12), 10, 11]
+
+
+@pytest.mark.parametrize("subscription_type", ["Exclusive", "Shared"])
+def test_what_a_consumer_gives_back_comes_again(subscription_type: str) -> None:
+    consume = Consume(messages=12, subscription_type=subscription_type, redeliver_every=4)
+    order = delivered(consumed(consume))
+    assert [number for number in range(12) if order.count(number) > 1] == [3, 6, 9]
+
+
+@pytest.mark.parametrize("way", ["seek", "unsubscribe"])
+def test_a_subscription_that_starts_over_gets_everything_again(way: str) -> None:
+    consume = Consume(messages=12, start_over_after=9, start_over_by=way)
+    assert delivered(consumed(consume)) == [*range(9), *range(12)]
+
+
 def test_a_consumer_that_is_cut_off_goes_on_where_its_acknowledgements_end() -> None:
     cut = Partition(("broker1",), ("c",), "both", 3000, At(60))
     trace = consumed(EACH[0], cut, Reset("broker1", "c", At(3100)))
@@ -71,7 +100,8 @@ def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
     trace = consumed(Consume(messages=99))
     passed = [each for each in trace.answers if isinstance(each, AllAcknowledged)]
     assert len(passed) == 5
-    last = max(each[-2:] for each in trace.answers if isinstance(each, EntryAcknowledged))
+    acknowledged = [each for each in trace.answers if isinstance(each, EntryAcknowledged)]
+    last = max((each.ledger, each.entry) for each in acknowledged)
     assert {each[-2:] for each in passed} == {last}
     judged = {each.name for each in check_all(trace) if each.outcome is Outcome.VALID}
     assert judged >= PROMISES
@@ -85,6 +115,15 @@ def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
         ({"subscription_type": "exclusive"}, "one of Exclusive, Failover"),
         ({"entries_per_connection": 1}, "name 2 or more"),
         ({"permits": 0}, "from 1 to"),
+        ({"redeliver_every": 2, "ack_every": 2}, "again and again; name a higher"),
+        ({"start_over_by": "reset"}, "one of seek, unsubscribe"),
+        (
+            {
+                **{"subscription_type": "Shared", "consumers": 2},
+                **{"start_over_after": 1, "start_over_by": "unsubscribe"},
+            },
+            "its only consumer",
+        ),
         ({"subscription": ""}, "not empty"),
     ],
 )

@@ -1,6 +1,7 @@
 """Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
 consumer and its broker is cut, reset and slow, the client stands still, and a new owner of the
-topic cannot read what the one before has stored.
+topic cannot read what the one before has stored.  They acknowledge batches in parts, ask for
+messages once more, and begin again at the first one.
 """
 
 import random
@@ -29,6 +30,8 @@ def with_consumers(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario
         _consume(lots, client, messages, horizon_ms)
         for client in _CLIENTS[: lots.choice((1, 1, 2))]
     ]
+    rarer = random.Random(f"rarer consumers {seed}")
+    consumers = [_in_a_rarer_way(rarer, each) for each in consumers]
     faults = [
         _fault(lots, lots.choice(scenario.cluster.broker_names), consumer.client, horizon_ms)
         for consumer in consumers
@@ -55,6 +58,20 @@ def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float)
         when=At(_round(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
     )
     return replace(step, is_cumulative=step.keeps_order and lots.random() < 0.5)
+
+
+def _in_a_rarer_way(lots: random.Random, consume: Consume) -> Consume:
+    """Often a batch is acknowledged in two parts, and messages are delivered again because the
+    consumer wants that.
+    """
+    ways = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
+    return replace(
+        consume,
+        acks_parts=lots.random() < 0.5,
+        redeliver_every=lots.choice((0, 0, consume.ack_every + lots.choice((1, 3)))),
+        start_over_after=lots.choice((0, 0, lots.randint(1, 2 * consume.messages))),
+        start_over_by=lots.choice(ways),
+    )
 
 
 def _with_unreadable_entries(

@@ -1,6 +1,6 @@
 """Drawn scenarios with brokers have consumers, in which a dispatcher's mistakes show."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
@@ -14,8 +14,10 @@ from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.sim.consume import Consume
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
+from labkit.topic.acknowledged import Acknowledged
 from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
+from labkit.topic.managed_ledger import ManagedLedger
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -66,12 +68,50 @@ def skip_what_cannot_be_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Dispatcher, "read_entries", read_or_skip)
 
 
+def deliver_what_is_acknowledged_of_a_batch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ManagedCursor, "left_in_batch", lambda *_: None)
+
+
+def lose_what_is_given_back(patch: pytest.MonkeyPatch) -> None:
+    def lose(_: Multiple, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
+        for position in positions:
+            consumer.pending.pop(position, None)
+
+    patch.setattr(Multiple, "redeliver", lose)
+
+
+def go_on_when_all_is_given_back(patch: pytest.MonkeyPatch) -> None:
+    def only_note(_: SingleActive, consumer: Consumer, __: object, epoch: int) -> None:
+        consumer.epoch = epoch
+
+    patch.setattr(SingleActive, "redeliver", only_note)
+
+
+def keep_single_acknowledgements_at_a_seek(patch: pytest.MonkeyPatch) -> None:
+    def move(self: Acknowledged, mark_delete: Position) -> None:
+        self.mark_delete = mark_delete
+
+    patch.setattr(Acknowledged, "reset", move)
+
+
+def keep_the_cursor_of_a_deleted_subscription(patch: pytest.MonkeyPatch) -> None:
+    async def keep(*_: object) -> None:
+        pass
+
+    patch.setattr(ManagedLedger, "delete_cursor", keep)
+
+
 MISTAKES = [
-    ("NoMessageIsSkipped", skip_what_cannot_be_read, 150),
+    ("NoMessageIsSkipped", skip_what_cannot_be_read, 699),
     ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
     ("StepsEnd", forget_what_a_consumer_had_that_left, 4),
     ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
-    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 62),
+    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 24),
+    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged_of_a_batch, 30),
+    ("StepsEnd", lose_what_is_given_back, 8),
+    ("StepsEnd", go_on_when_all_is_given_back, 8),
+    ("NoMessageIsSkipped", keep_single_acknowledgements_at_a_seek, 490),
+    ("NoMessageIsSkipped", keep_the_cursor_of_a_deleted_subscription, 24),
 ]
 
 
