@@ -23,8 +23,8 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     it recovers the ledger.  Nor are reads of a ledger that is closed by then: a node that recovers
     it twice at once reads it as its own, and no writer can add to it.  Nor are answers of a bookie
     that has collected the deleted ledger: it says that there is no such ledger, takes no more adds
-    to it, and has nothing to fence.  Nor are answers over a link that copies messages: the copy of
-    an answer to an earlier read, which did not fence, may be taken for that of the fence.  Where
+    to it, and has nothing to fence.  Nor are answers over a link that copies messages: a second
+    answer to an earlier read, which did not fence, may be taken for that of the fence.  Where
     one node both recovers and reads the ledger, a read of an entry may be one that does not fence.
     """
 
@@ -36,8 +36,10 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
 
     @on("message.copied")
     def copied(self, event: Event) -> None:
-        """Note that answers of this bookie may come twice to that node."""
-        self._copied.add((event.node, event.peer))
+        """Note that answers may come twice from one to the other: the question was copied, or the
+        answer.
+        """
+        self._copied.update(((event.node, event.peer), (event.peer, event.node)))
 
     @on("ledger.collected")
     def collected(self, event: Event) -> None:

@@ -35,8 +35,10 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
-        """An answer to that node may be taken for another one."""
-        self._misled[event.peer] = None
+        """Note that either end may take an answer for another one: a question that is copied has
+        two.
+        """
+        self._misled[event.node] = self._misled[event.peer] = None
 
     @on("ledger.deleting", "ledger.deleted")
     def deleted(self, event: Event) -> None:

@@ -143,12 +143,15 @@ class _Taken:
         self.entry_count += 1
         self.quiet_turns.clear()
 
-    def must_start_over(self) -> bool:
-        """Whether it is time to go back to the first message; true once."""
+    def starts_over(self) -> bool:
+        """Whether it is time to go back to the first message; true once.  From then on the step
+        wants all messages again.
+        """
         after = self.step.start_over_after
         if not after or self.has_started_over or self.entry_count < after:
             return False
         self.has_started_over = True
+        self.names.clear()
         return True
 
     def see(self) -> None:
@@ -229,7 +232,7 @@ class _Consumer:
                     continue
                 entry_count += 1
                 await self._take(entry)
-                if self._taken.must_start_over():
+                if self._taken.starts_over():
                     await self._start_over()
                     return
                 if entry_count == self._step.entries_per_connection:

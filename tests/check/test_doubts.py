@@ -28,9 +28,9 @@ def back_too_late(events_before_the_loss: int) -> Story:
     return story.lost(B2)
 
 
-def misled(kind: str) -> Story:
+def misled(kind: str, source: str = B0, target: str = "reader") -> Story:
     """An answer of an earlier question arrives behind, or once more."""
-    story = written().tell(B0, kind, peer="reader").tell("reader", "read.sent", peer=B0)
+    story = written().tell(source, kind, peer=target).tell("reader", "read.sent", peer=B0)
     return story.tell("reader", "lac.read", -1)
 
 
@@ -40,6 +40,7 @@ def misled(kind: str) -> Story:
         (BriefAbsenceIsNoLoss, back_too_late(0)),
         (ReadersLearnWhatIsConfirmed, misled("message.swapped")),
         (ReadersLearnWhatIsConfirmed, misled("message.copied")),
+        (ReadersLearnWhatIsConfirmed, misled("message.copied", "reader", B0)),
     ],
 )
 def test_what_may_be_old_news_breaks_no_promise(check: type[Check], story: Story) -> None:
@@ -119,9 +120,14 @@ def test_a_session_that_ends_elsewhere_takes_no_time_from_a_bookie_whose_answer_
     assert verdict.outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize(("target", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
-def test_a_copy_of_an_old_answer_does_not_answer_a_fence(target: str, outcome: Outcome) -> None:
-    story = written().tell(B0, "message.copied", peer=target)
+@pytest.mark.parametrize(
+    ("source", "target", "outcome"),
+    [(B0, R, Outcome.UNKNOWN), (R, B0, Outcome.UNKNOWN), (B0, W, Outcome.INVALID)],
+)
+def test_a_second_answer_to_an_old_question_does_not_answer_a_fence(
+    source: str, target: str, outcome: Outcome
+) -> None:
+    story = written().tell(source, "message.copied", peer=target)
     story.tell(R, "recovery.started").tell(R, "fence.sent", peer=B0)
     story.tell(R, "fence.answered", peer=B0).tell(B0, "journal.synced", 0)
     assert story.verdict(FenceIsDurableBeforeItsAnswer).outcome is outcome

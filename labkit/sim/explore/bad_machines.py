@@ -14,12 +14,17 @@ _SHARE = 1 / 6
 
 
 def with_bad_machines(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario:
-    """The scenario, or, for one in six, the same with one or two kinds of such faults."""
-    clients = tuple(dict.fromkeys(step.client for step in scenario.workload))
-    lots = Lots(f"machines {seed}", scenario.cluster, clients, horizon_ms)
+    """The scenario, or, for one in six, the same with one or two kinds of such faults.
+
+    Where there are brokers no disks are replaced: such a bookie never serves again, and a topic may
+    need each of them.
+    """
+    brokers = scenario.cluster.broker_names
+    clients = dict.fromkeys((*brokers, *(step.client for step in scenario.workload)))
+    lots = Lots(f"machines {seed}", scenario.cluster, tuple(clients), horizon_ms)
     if not lots.chance(_SHARE):
         return scenario
-    kinds = lots.some_of(_KINDS, lots.one_of(1, 1, 2))
+    kinds = lots.some_of(_KINDS[1:] if brokers else _KINDS, lots.one_of(1, 1, 2))
     return scenario.with_fault(*(fault for kind in kinds for fault in kind(lots)))
 
 

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.sim.cluster import BROKER, Cluster
+from labkit.sim.explore.bad_machines import with_bad_machines
 from labkit.sim.explore.consumers import with_consumers
+from labkit.sim.explore.lots import Lots
+from labkit.sim.explore.other_settings import with_other_settings
 from labkit.sim.explore.storm import storm
+from labkit.sim.explore.topic_repairs import with_repairs
 from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.sim.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
 from labkit.sim.moments import At, Moment, On
@@ -55,7 +59,9 @@ def drawn_topic(seed: int) -> Scenario:
     if hanging.random() < _HANGING:
         scenario = _with_hanging_metadata(hanging, scenario, horizon_ms)
     scenario = storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
-    return with_consumers(scenario, seed, horizon_ms)
+    scenario = with_repairs(with_consumers(scenario, seed, horizon_ms), seed)
+    scenario = with_bad_machines(scenario, seed, horizon_ms)
+    return with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
 
 
 def _as_it_is(_: random.Random, scenario: Scenario) -> Scenario:

@@ -16,7 +16,9 @@ def with_other_settings(scenario: Scenario, lots: Lots) -> Scenario:
     """The scenario, or, for one in four, the same with other settings of one part."""
     if not lots.chance(_SHARE):
         return scenario
-    parts: tuple[Callable[[Scenario, Lots], Scenario], ...] = (_of_storage, _of_writers)
+    parts: tuple[Callable[[Scenario, Lots], Scenario], ...] = (_of_storage,)
+    if any(isinstance(step, Write) for step in scenario.workload):
+        parts = *parts, _of_writers
     if scenario.cluster.autorecovery is not None:
         parts = *parts, _of_autorecovery
     return lots.one_of(*parts)(scenario, lots)

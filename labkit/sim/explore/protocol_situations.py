@@ -55,6 +55,7 @@ _PAST_AUDITOR = Activity(("auditor.elected",), (), ("node",), outlives_node=True
 
 _OWNER = Activity(("bundle.acquired",), ("bundle.lost", "bundle.released"), ("node", "note"))
 _TAKEOVER = Activity(("bundle.acquired",), ("topic.opened",), ("node",))
+_SERVING = Activity(("topic.opened",), ("topic.ended", "topic.closed"), ("node",))
 
 _LOST_SESSION = ("session.lost",)
 _KILLED = ("node.killed",)
@@ -270,6 +271,8 @@ _REPAIRING = (
         _of_the_ledger,
     ),
     Situation("a bookie gives up copies that others have now", ("ledger.dropped",)),
+    Situation("the auditor asks for an entry and finds a copy missing", ("replicas.missing",)),
+    Situation("a closed ledger's copies span too few racks", ("placement.unmet",)),
     Situation("a source of a repair dies", _KILLED, _REPAIR, _elsewhere),
     Situation("a ledger is fenced while a bookie is away", _FENCE, _ABSENCE, _elsewhere),
 )
@@ -293,6 +296,13 @@ _SERVING_TOPICS = (
     ),
     Situation("a broker gives a topic up in good order", ("topic.closed",)),
     Situation("a topic's ledger takes no entry", ("ledger.delayed",)),
+    Situation(
+        "a broker that serves a topic finds itself fenced",
+        ("add.failed",),
+        _SERVING,
+        here,
+        note="BKLedgerFencedException",
+    ),
 )
 
 SITUATIONS = (*_WRITING, *_RECOVERING, *_READING, *_STORING, *_REPAIRING, *_SERVING_TOPICS)

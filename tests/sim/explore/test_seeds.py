@@ -43,7 +43,7 @@ OF_THE_PROTOCOL = {
     "takeover without recovery": 210,
     "marks not rebuilt": 8,
     "receipt of the newest entry": 1,
-    "ledger ids in blocks": 93,
+    "ledger ids in blocks": 445,
 }
 SEEDS = [
     *OF_STORAGE.items(),
