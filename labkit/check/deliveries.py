@@ -17,6 +17,7 @@ from labkit.trace.answers import (
     EntryAcknowledged,
     MessageDelivered,
     StartedOver,
+    Trimmed,
 )
 from labkit.trace.events import Event
 
@@ -68,16 +69,24 @@ class _Behind:
         self._since: dict[_Subscription, set[tuple[int, int]]] = {}
         """Since it was to start over: it may have done so before its consumer hears of it."""
         self._begun: dict[_Subscription, int] = {}
+        self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
+        """The same, since the subscription was first there."""
+        self.first: dict[_Subscription, tuple[int, int]] = {}
+        """The first place of those that were delivered since its last start."""
 
     def add(self, answer: MessageDelivered) -> None:
         """Note a delivery."""
-        for delivered in (self.delivered[_of(answer)], self._since.get(_of(answer))):
+        subscription, place = _of(answer), (answer.ledger, answer.entry)
+        self.ever[subscription].add(place)
+        self.first[subscription] = min(place, self.first.get(subscription, place))
+        for delivered in (self.delivered[subscription], self._since.get(subscription)):
             if delivered is not None:
-                delivered.add((answer.ledger, answer.entry))
+                delivered.add(place)
 
     def start_over(self, answer: StartedOver) -> None:
         """Forget, once it is done, what was delivered before it was asked for."""
         subscription = answer.topic, answer.subscription
+        self.first.pop(subscription, None)
         if not answer.is_done:
             self._since.setdefault(subscription, set())
         elif subscription in self._since:
@@ -91,12 +100,21 @@ class _Behind:
 
 class NoMessageIsSkipped(Check):
     """What a subscription has behind it, every message up to its mark-delete position, was
-    delivered to one of its consumers, and since it started over once more.
+    delivered to one of its consumers.
+
+    So was what a topic gives up with its first ledgers.  A subscription that starts over has
+    nothing behind it.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._found: defaultdict[str, list[Event]] = defaultdict(list)
+        self._acked: defaultdict[str, list[Event]] = defaultdict(list)
+
+    @on("message.acked")
+    def acked(self, event: Event) -> None:
+        """Note where the message was stored, says the producer's receipt."""
+        self._acked[message_of(event).topic].append(event)
 
     @on("message.found")
     def found(self, event: Event) -> None:
@@ -113,6 +131,23 @@ class NoMessageIsSkipped(Check):
                 behind.start_over(answer)
             elif isinstance(answer, AllAcknowledged) and behind.can_judge(answer):
                 self._judge(answer, behind.delivered[answer.topic, answer.subscription])
+            elif isinstance(answer, Trimmed):
+                self._judge_trim(answer, behind)
+
+    def _judge_trim(self, trimmed: Trimmed, behind: _Behind) -> None:
+        """What was there when a subscription began must have been delivered by now."""
+        for (topic, name), first in behind.first.items():
+            for event in self._acked[topic] if topic == trimmed.topic else ():
+                place = event.ledger, event.entry
+                if event.ledger not in trimmed.ledgers or place < first:
+                    continue
+                self.judged += 1
+                if place not in behind.ever[topic, name]:
+                    self.broke(
+                        event,
+                        f"{message_of(event)}, stored as {event.ledger}:{event.entry}, was trimmed"
+                        f" with its ledger, and was not delivered to {name}",
+                    )
 
     def _judge(self, upto: AllAcknowledged, delivered: set[tuple[int, int]]) -> None:
         for event in self._found[upto.topic]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
-from labkit.trace.answers import MessageDelivered, MessageGiven, MessageRead
+from labkit.trace.answers import MessageDelivered, MessageGiven, MessageRead, Trimmed
 from labkit.trace.events import Event
 
 
@@ -40,6 +40,13 @@ class _MessageCheck(Check):
         self.found: defaultdict[_Message, list[Event]] = defaultdict(list)
         self.read: dict[str, Event] = {}
         self._is_over = False
+        self.deduplicated: dict[str, None] = {}
+        """Topics of which a broker refuses messages that it has."""
+
+    @on("deduplication.rebuilt")
+    def begins_to_deduplicate(self, event: Event) -> None:
+        """Note that the topic is deduplicated."""
+        self.deduplicated[event.note] = None
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
@@ -63,14 +70,27 @@ class _MessageCheck(Check):
         self.read[event.note] = event
 
     def acked_and_read(self) -> list[tuple[_Message, Event]]:
-        """The messages with a receipt whose topics were read; the others leave a doubt."""
-        known = []
+        """The messages with a receipt whose topics were read, except those that went with their
+        ledgers; those that are not known leave a doubt.
+        """
+        trimmed, known = self.trimmed(), []
         for message, event in self.acked.items():
-            if message.topic in self.read:
-                known.append((message, event))
-            else:
+            gone = trimmed[message.topic]
+            if message.topic not in self.read:
                 self.doubt(f"{message.topic} was not read after {message} had got its receipt")
+            elif event.ledger < 0 and gone and message not in self.found:
+                self.doubt(f"a receipt names no place of {message}, which may be trimmed")
+            elif event.ledger not in gone:
+                known.append((message, event))
         return known
+
+    def trimmed(self) -> defaultdict[str, set[int]]:
+        """By topic the ledgers that it has given up, since all subscriptions had passed them."""
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        for answer in self.facts.answers:
+            if isinstance(answer, Trimmed):
+                found[answer.topic].update(answer.ledgers)
+        return found
 
 
 class AcknowledgedMessagesAreKept(_MessageCheck):
@@ -91,19 +111,10 @@ class AcknowledgedMessagesAreKept(_MessageCheck):
 class MessagesAreStoredOnce(_MessageCheck):
     """With deduplication a message is in its topic once, however often its producer sent it."""
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
-        self._deduplicated: dict[str, None] = {}
-
-    @on("deduplication.rebuilt")
-    def deduplicated(self, event: Event) -> None:
-        """Note that the topic is deduplicated."""
-        self._deduplicated[event.note] = None
-
     def finish(self) -> None:
         """Look for messages that were found twice."""
         for message, (first, *others) in self.found.items():
-            if message.topic not in self._deduplicated:
+            if message.topic not in self.deduplicated:
                 continue
             self.judged += 1
             for again in others:
@@ -128,13 +139,21 @@ class ProducersOrderIsKept(_MessageCheck):
             key = message.topic, message.producer
             before, its_event = last.get(key, (message, event))
             if message.sequence_id < before.sequence_id:
-                self.broke(
-                    event,
-                    f"{message} is stored as {event.ledger}:{event.entry}, after message"
-                    f" {before.sequence_id} as {its_event.ledger}:{its_event.entry}",
-                    its_event,
-                )
+                self._out_of_order(message, event, before, its_event)
             last[key] = message, event
+
+    def _out_of_order(
+        self, message: _Message, event: Event, before: _Message, its_event: Event
+    ) -> None:
+        if self.trimmed()[message.topic] and message.topic not in self.deduplicated:
+            self.doubt(f"{message} may have come again, and may be trimmed where it came first")
+        else:
+            self.broke(
+                event,
+                f"{message} is stored as {event.ledger}:{event.entry}, after message"
+                f" {before.sequence_id} as {its_event.ledger}:{its_event.entry}",
+                its_event,
+            )
 
 
 class MessagesKeepTheirContent(Check):

@@ -55,6 +55,7 @@ A world runs it:
     chosen_order.py the same world, but each message arrives when it is chosen
     final_reads.py  the epilogue: every entry is looked up on every bookie
     topic_reading.py  and every message in its topic
+    trimming.py     the ledgers that topics have given up
     patience.py     both ask again until the metadata store answers
     trace.py        the run as a value
     run.py          run it

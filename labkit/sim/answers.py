@@ -20,6 +20,7 @@ from labkit.trace.answers import (
     MessageRead,
     StartedOver,
     StepOutlastedRun,
+    Trimmed,
 )
 from labkit.trace.recorder import Row
 
@@ -104,6 +105,10 @@ class Answers:
         """
         at = len(self._rows)
         self.noted.append(AllAcknowledged(at, asked, topic, subscription, *position))
+
+    def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
+        """The topic's chain was stored without these ledgers, its first ones."""
+        self.noted.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""

@@ -28,6 +28,7 @@ from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
 from labkit.sim.scenario import Scenario
 from labkit.sim.script import Machine
+from labkit.sim.trimming import TrimmedLedgers
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Delete, Read, Recover, Step, Write
 from labkit.sim.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
@@ -57,6 +58,7 @@ class World:
         self.network = SimNetwork(loop, self.decisions, self._report_link)
         timeout_s = self.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self.decisions, self._report_session)
+        self.zookeeper.on_stored = TrimmedLedgers(scenario, self.answers).stored
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
         clients = dict.fromkeys(step.client for step in scenario.workload)

@@ -35,6 +35,7 @@ METADATA_SERVER = "zk"
 PORT = 2181
 _PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
 _LATER_MS = log_spread(0.1, 500)
+_WRITES = "create", "set"
 _ANSWERS_KEPT = 1000
 """Of a session: more than can be on the way while a copied request is late."""
 _BUSY_S = 1.0
@@ -58,6 +59,8 @@ class SimZooKeeper:
         self._timeout_s = session_timeout_s
         self._decisions = decisions
         self._report = report
+        self.on_stored: Callable[[str, bytes], None] = lambda path, data: None
+        """Called with the path and the data of each node that is written."""
         self._sessions: dict[int, _Session] = {}
         self._session_count = 0
         self._connections: dict[End, None] = {}
@@ -241,6 +244,8 @@ class SimZooKeeper:
             result: Any = self.tree.create(path, data, session.id if ephemeral else 0, sequential)
         else:
             result = getattr(self.tree, kind)(*arguments)
+        if kind in _WRITES:
+            self.on_stored(arguments[0], arguments[1])
         self._changed()
         return result
 

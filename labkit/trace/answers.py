@@ -116,6 +116,14 @@ class AllAcknowledged(NamedTuple):
     entry: int
 
 
+class Trimmed(NamedTuple):
+    """A topic's chain was stored without these ledgers, which had been its first ones."""
+
+    at: int
+    topic: str
+    ledgers: tuple[int, ...]
+
+
 class StepOutlastedRun(NamedTuple):
     """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
     ended when it had `waited_s` seconds more, with all faults repaired.
@@ -147,6 +155,7 @@ Answer: TypeAlias = (
     | EntryAcknowledged
     | StartedOver
     | AllAcknowledged
+    | Trimmed
     | StepOutlastedRun
     | MarksFound
 )

@@ -25,6 +25,7 @@ from labkit.trace.answers import (
     MessageGiven,
     MessageRead,
     StartedOver,
+    Trimmed,
 )
 from tests.check.cases import Case
 from tests.check.story import Story
@@ -91,6 +92,11 @@ class Topic(Story):
         self.answers.append(EntryAcknowledged(len(self.rows), "c", broker, TOPIC, "s", *where))
         return self
 
+    def trim(self, *ledgers: int) -> "Topic":
+        """The topic's chain is stored without these ledgers."""
+        self.answers.append(Trimmed(len(self.rows), TOPIC, ledgers))
+        return self
+
     def start_over(self, *, is_done: bool) -> "Topic":
         """The consumer asks for the first message, or hears that it will get it."""
         self.answers.append(StartedOver(len(self.rows), TOPIC, "s", is_done))
@@ -114,6 +120,16 @@ def content_of(payload: str, number: int = 0) -> MessageContent:
 KEPT = (0, 7, 0), (1, 7, 1), (2, 8, 0)
 
 MESSAGE_CASES = [
+    Case(
+        AcknowledgedMessagesAreKept,
+        Topic().ack(*KEPT).trim(7).find(KEPT[2]),
+        Topic().ack(*KEPT).trim(7).find(),
+        ("message.acked", 0),
+        ("topic.read",),
+        ("message 2 of p", TOPIC),
+        # A receipt of a message that came again names no ledger.
+        Topic().ack((0, -1, -1)).trim(7).find(),
+    ),
     Case(
         AcknowledgedMessagesAreKept,
         Topic().ack(*KEPT).find(*KEPT),
@@ -150,6 +166,16 @@ MESSAGE_CASES = [
         ("message.found",),
         ("message 1 of p", "8:0", "message 2", "7:1"),
         Topic().ack(*KEPT),
+    ),
+    Case(
+        ProducersOrderIsKept,
+        Topic().trim(6).find(*KEPT),
+        Topic().trim(6).find((2, 7, 0), (1, 7, 1)),
+        ("message.found", 1),
+        ("message.found",),
+        ("message 1 of p", "7:1", "message 2", "7:0"),
+        # It may have come first in the ledger that is gone.
+        Topic(deduplicated=False).trim(6).find((2, 7, 0), (1, 7, 1)),
     ),
     Case(
         ReceiptsNameTheirMessages,
@@ -213,6 +239,16 @@ MESSAGE_CASES = [
         (),
         (M, "message 0 of p", "to c again", "7:0"),
         Topic().accept(7, 0),
+    ),
+    Case(
+        NoMessageIsSkipped,
+        Topic().ack(*KEPT).deliver(*KEPT[:2]).trim(7).find(KEPT[2]),
+        Topic().ack(*KEPT).deliver(KEPT[0]).trim(7).find(KEPT[2]),
+        ("message.acked", 1),
+        (),
+        ("message 1 of p", "7:1", "trimmed with its ledger", "to s"),
+        # The subscription began behind it.
+        Topic().ack(*KEPT).deliver(KEPT[2]).trim(7).find(KEPT[2]),
     ),
     Case(
         NoMessageIsSkipped,

@@ -16,6 +16,7 @@ from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.other_settings import with_other_settings
 from labkit.sim.explore.storm import storm
 from labkit.sim.explore.topic_repairs import with_repairs
+from labkit.sim.explore.topic_upkeep import with_topic_upkeep
 from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.sim.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
 from labkit.sim.moments import At, Moment, On
@@ -60,7 +61,7 @@ def drawn_topic(seed: int) -> Scenario:
         scenario = _with_hanging_metadata(hanging, scenario, horizon_ms)
     scenario = storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
     scenario = with_repairs(with_consumers(scenario, seed, horizon_ms), seed)
-    scenario = with_bad_machines(scenario, seed, horizon_ms)
+    scenario = with_topic_upkeep(with_bad_machines(scenario, seed, horizon_ms), seed)
     return with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
 
 

@@ -14,10 +14,13 @@ from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.sim.consume import Consume
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
+from labkit.topic import chain_store
 from labkit.topic.acknowledged import Acknowledged
-from labkit.topic.chain import Position
+from labkit.topic.chain import LedgerInfo, Position
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.retention import ledgers_to_delete
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -101,6 +104,28 @@ def keep_the_cursor_of_a_deleted_subscription(patch: pytest.MonkeyPatch) -> None
     patch.setattr(ManagedLedger, "delete_cursor", keep)
 
 
+def trim_what_some_have_not_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    def trim_all(
+        links: Sequence[LedgerInfo], _: object, now_ms: int, config: ManagedLedgerConfig
+    ) -> list[int]:
+        return ledgers_to_delete(links, None, now_ms, config)
+
+    patch.setattr(chain_store, "ledgers_to_delete", trim_all)
+
+
+def trim_a_ledger_whose_last_entry_is_left(patch: pytest.MonkeyPatch) -> None:
+    def trim_early(
+        links: Sequence[LedgerInfo],
+        slowest: Position | None,
+        now_ms: int,
+        config: ManagedLedgerConfig,
+    ) -> list[int]:
+        seen = slowest and (slowest[0], slowest[1] + 1)
+        return ledgers_to_delete(links, seen, now_ms, config)
+
+    patch.setattr(chain_store, "ledgers_to_delete", trim_early)
+
+
 MISTAKES = [
     ("NoMessageIsSkipped", skip_what_cannot_be_read, 563),
     ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
@@ -108,9 +133,11 @@ MISTAKES = [
     ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
     ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 24),
     ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged_of_a_batch, 30),
-    ("StepsEnd", lose_what_is_given_back, 8),
+    ("StepsEnd", lose_what_is_given_back, 104),
     ("StepsEnd", go_on_when_all_is_given_back, 8),
     ("NoMessageIsSkipped", keep_single_acknowledgements_at_a_seek, 5),
+    ("NoMessageIsSkipped", trim_what_some_have_not_acknowledged, 6),
+    ("NoMessageIsSkipped", trim_a_ledger_whose_last_entry_is_left, 73),
     ("NoMessageIsSkipped", keep_the_cursor_of_a_deleted_subscription, 19),
 ]
 
@@ -123,6 +150,11 @@ def test_a_mistake_of_a_dispatcher_breaks_its_promise_at_its_seed(
     assert search([drawn_topic(seed)], checks=CHECKS, jobs=1).found == ()
     plant(monkeypatch)
     assert search([drawn_topic(seed)], checks=checks, jobs=1).first is not None
+
+
+def test_three_in_ten_scenarios_trim_ledgers() -> None:
+    configs = [drawn_topic(seed).cluster.broker.managed_ledger for seed in range(200)]
+    assert 40 < sum(config.retention_time_ms >= 0 for config in configs) < 80
 
 
 def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -> None:

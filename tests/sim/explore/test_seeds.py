@@ -41,7 +41,7 @@ OF_THE_PROTOCOL = {
     "pushed again behind later ones": 43,
     "list of ledgers written blindly": 65,
     "takeover without recovery": 210,
-    "marks not rebuilt": 8,
+    "marks not rebuilt": 19,
     "receipt of the newest entry": 1,
     "ledger ids in blocks": 445,
 }
