@@ -2,8 +2,9 @@
 
     python -m benchmarks.simulation
 
-replaces all tables of docs/simulation.md; `--quick` only prints the first.  Of runs and shrinking
-processor time counts, not the time on the wall: other work on the machine must not matter.
+replaces all tables of docs/simulation.md; `--quick` only prints the first, and `--mistakes`
+replaces only that of the mistakes.  Of runs and shrinking processor time counts, not the time on
+the wall: other work on the machine must not matter.
 """
 
 import argparse
@@ -38,8 +39,20 @@ _WRITE = Write(entries=200, window=10)
 def main() -> None:
     """Measure, print, and unless `--quick` is given write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only how fast it is, no page")
-    quick: bool = parser.parse_args().quick
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--quick", action="store_true", help="only how fast it is, no page")
+    only.add_argument("--mistakes", action="store_true", help="only how soon mistakes are found")
+    given = parser.parse_args()
+    if given.quick:
+        sys.stdout.write(_speeds())
+        return
+    if not given.mistakes:
+        replace_part("figures", _speeds())
+        replace_part("every order", orders_table())
+    replace_part("mistakes", f"Searched on {machine(Path.cwd())}.\n\n{mistakes_table()}")
+
+
+def _speeds() -> str:
     writer = Scenario(_CLUSTER, (_WRITE,))
     three = (_WRITE, Read(polls=5, poll_ms=8), Recover(client="x", when=At(60)))
     figures = [
@@ -51,11 +64,7 @@ def main() -> None:
             "the same, with a reader and a recoverer", _storms(Scenario(_CLUSTER, three)), check_all
         ),
     ]
-    text = f"Measured on {machine(Path.cwd())}.\n\n{table(figures)}"
-    sys.stdout.write(text)
-    if not quick:
-        replace_part("figures", f"{text}\n{mistakes_table()}")
-        replace_part("every order", orders_table())
+    return f"Measured on {machine(Path.cwd())}.\n\n{table(figures)}"
 
 
 def replace_part(part: str, text: str) -> None:

@@ -14,7 +14,7 @@ OF_STORAGE = {
     "mark of one directory": 131,
     "ack before sync": 12,
     "wrong file synced at a roll": 641,
-    "index before log, trusted": 877,
+    "index before log, trusted": 197,
     "fence not flushed": 498,
     "log removed before its copies are synced": 23,
 }
