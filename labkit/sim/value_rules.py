@@ -143,7 +143,7 @@ _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("entries", "messages", "polls"), _COUNT),
     **dict.fromkeys(("window", "batch_size", "entries_per_ledger", "size"), _FROM_ONE),
     **dict.fromkeys(("permits", "ack_every"), _FROM_ONE),
-    **dict.fromkeys(("entries_per_connection", "force_every", "racks"), _COUNT),
+    **dict.fromkeys(("entries_per_connection", "force_every"), _COUNT),
     **dict.fromkeys(("redeliver_every", "start_over_after"), _COUNT),
     "start_over_by": _one_of("seek", "unsubscribe"),
     "max_allowed_ensemble_changes": _between(0, 2**31 - 1),
