@@ -171,11 +171,13 @@ class _Taken:
         self._of: dict[_Subscription, dict[tuple[str, str, int, int, int], EntryAcknowledged]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """Requests without an answer: what one asks for may still be done later."""
+        self._begun: dict[_Subscription, int] = {}
 
     def add(self, answer: EntryAcknowledged) -> None:
         """Remember it, unless it may have been taken before the subscription started over."""
         subscription = answer.topic, answer.subscription
-        if not self._starting_over[subscription]:
+        is_of_this_start = answer.asked > self._begun.get(subscription, -1)
+        if is_of_this_start and not self._starting_over[subscription]:
             where = answer.ledger, answer.entry, answer.batch_index
             self._of.setdefault(subscription, {})[answer.consumer, answer.broker, *where] = answer
 
@@ -184,6 +186,8 @@ class _Taken:
         subscription = answer.topic, answer.subscription
         self._of.pop(subscription, None)
         self._starting_over[subscription] += -1 if answer.is_done else 1
+        if answer.is_done:
+            self._begun[subscription] = answer.at
 
     def find(self, again: MessageDelivered) -> EntryAcknowledged | None:
         """The consumer's acknowledgement of that message, or of its whole entry."""

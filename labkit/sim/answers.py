@@ -82,13 +82,15 @@ class Answers:
         broker: str,
         topic: str,
         subscription: str,
+        asked: int,
         position: Position,
         batch_index: int,
     ) -> None:
-        """A broker took a consumer's acknowledgement of an entry, or of one message of a batch."""
-        where = *position, batch_index
-        at = len(self._rows)
-        self.noted.append(EntryAcknowledged(at, consumer, broker, topic, subscription, *where))
+        """A broker took a consumer's acknowledgement of an entry, or of one message of a batch,
+        which was sent after that many events.
+        """
+        who, where = (consumer, broker, topic, subscription), (*position, batch_index)
+        self.noted.append(EntryAcknowledged(len(self._rows), asked, *who, *where))
 
     def started_over(self, topic: str, subscription: str, *, is_done: bool) -> None:
         """A consumer asks that the subscription goes back to the first message, or it is done."""

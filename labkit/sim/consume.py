@@ -281,11 +281,11 @@ class _Consumer:
         left = sum(1 << index for index in indexes if index not in first)
         part = message_id_data(position, partition_of(self._topic))
         part.ack_set.extend(words_of(left))
-        await self._ask_to_acknowledge([part])
+        asked = await self._ask_to_acknowledge([part])
         if self._step.is_cumulative:
-            self._acknowledged(self._held[:-1])
+            self._acknowledged(asked, self._held[:-1])
         for index in first:
-            self._note_acknowledged(position, index)
+            self._note_acknowledged(asked, position, index)
 
     async def _acknowledge(self) -> None:
         """Acknowledge the entries that were delivered.  Raises `LookAgainError`, `TimeoutError`."""
@@ -293,11 +293,13 @@ class _Consumer:
         if not positions:
             return
         named = positions[-1:] if self._step.is_cumulative else positions
-        await self._ask_to_acknowledge(list(map(message_id_data, named)))
-        self._acknowledged(positions)
+        asked = await self._ask_to_acknowledge(list(map(message_id_data, named)))
+        self._acknowledged(asked, positions)
         self._taken.see()
 
-    async def _ask_to_acknowledge(self, message_ids: Sequence[MessageIdData]) -> None:
+    async def _ask_to_acknowledge(self, message_ids: Sequence[MessageIdData]) -> int:
+        """Returns the number of events before the request."""
+        asked = self._node.world.answers.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
             self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
@@ -305,19 +307,21 @@ class _Consumer:
         answer = await self._connection.ask(request_id, command)
         if answer.ackResponse.HasField("error"):
             raise LookAgainError(answer.ackResponse.message)
+        return asked
 
-    def _acknowledged(self, positions: Sequence[Position]) -> None:
+    def _acknowledged(self, asked: int, positions: Sequence[Position]) -> None:
         """Note that the broker has taken the first ones of those that were delivered."""
         for position in positions:
-            self._note_acknowledged(position)
+            self._note_acknowledged(asked, position)
         del self._held[: len(positions)]
 
-    def _note_acknowledged(self, position: Position, batch_index: int = -1) -> None:
+    def _note_acknowledged(self, asked: int, position: Position, batch_index: int = -1) -> None:
         self._node.world.answers.entry_acknowledged(
             self._name,
             self._connection.host,
             self._topic,
             self._step.subscription,
+            asked,
             position,
             batch_index,
         )

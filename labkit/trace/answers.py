@@ -79,10 +79,12 @@ class MessageDelivered(NamedTuple):
 
 class EntryAcknowledged(NamedTuple):
     """A broker has told a consumer of the subscription that it took the acknowledgement of this
-    entry, or of the one message of it that `batch_index` names (-1: the whole entry).
+    entry, or of the one message of it that `batch_index` names (-1: the whole entry).  `asked`: the
+    number of events before it was sent.
     """
 
     at: int
+    asked: int
     consumer: str
     broker: str
     topic: str

@@ -88,8 +88,8 @@ class Topic(Story):
 
     def accept(self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1) -> "Topic":
         """The broker takes the acknowledgement of the entry, or of a message of its batch."""
-        where = ledger, entry, batch_index
-        self.answers.append(EntryAcknowledged(len(self.rows), "c", broker, TOPIC, "s", *where))
+        where, at = (ledger, entry, batch_index), len(self.rows)
+        self.answers.append(EntryAcknowledged(at, at, "c", broker, TOPIC, "s", *where))
         return self
 
     def trim(self, *ledgers: int) -> "Topic":
@@ -281,11 +281,26 @@ MESSAGE_CASES = [
     Case(
         AcknowledgedIsNotDeliveredAgain,
         Topic().accept(7, 0).start_over(is_done=False).accept(7, 1).deliver(*KEPT[:2]),
-        Topic().start_over(is_done=False).start_over(is_done=True).accept(7, 0).deliver(KEPT[0]),
-        ("topic.opened", -1),
+        Topic()
+        .start_over(is_done=False)
+        .start_over(is_done=True)
+        .ack(KEPT[0])
+        .accept(7, 0)
+        .deliver(KEPT[0]),
+        ("message.acked", 0),
         (),
         (M, "message 0 of p", "to c again", "7:0"),
         Topic().accept(7, 0).start_over(is_done=False).start_over(is_done=True),
+    ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        # It was sent before the subscription started over, and its answer came late.
+        Topic().start_over(is_done=False).start_over(is_done=True).accept(7, 0).deliver(KEPT[0]),
+        Topic().accept(7, 0).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0),
     ),
     Case(
         AcknowledgedIsNotDeliveredAgain,
