@@ -91,7 +91,7 @@ class EntryAcknowledged(NamedTuple):
     subscription: str
     ledger: int
     entry: int
-    batch_index: int = -1
+    batch_index: int
 
 
 class StartedOver(NamedTuple):

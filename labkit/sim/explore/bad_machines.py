@@ -24,7 +24,7 @@ def with_bad_machines(scenario: Scenario, seed: int, horizon_ms: float) -> Scena
     lots = Lots(f"machines {seed}", scenario.cluster, tuple(clients), horizon_ms)
     if not lots.chance(_SHARE):
         return scenario
-    kinds = lots.some_of(_KINDS[1:] if brokers else _KINDS, lots.one_of(1, 1, 2))
+    kinds = lots.some_of(_BELOW_BROKERS if brokers else _KINDS, lots.one_of(1, 1, 2))
     return scenario.with_fault(*(fault for kind in kinds for fault in kind(lots)))
 
 
@@ -80,9 +80,9 @@ def _wrong_clocks(lots: Lots) -> list[Fault]:
     ]
 
 
-_KINDS: tuple[Callable[[Lots], list[Fault]], ...] = (
-    _replaced_disks,
+_BELOW_BROKERS: tuple[Callable[[Lots], list[Fault]], ...] = (
     _failing_reads,
     _full_at_syncs,
     _wrong_clocks,
 )
+_KINDS = (_replaced_disks, *_BELOW_BROKERS)

@@ -37,7 +37,7 @@ _HANGING = 0.15
 
 
 def drawn_topic(seed: int) -> Scenario:
-    """The scenario of the seed: two or three brokers, one or two producers, deduplication on."""
+    """The scenario of the seed: two or three brokers, and one or two producers."""
     lots = random.Random(f"topic {seed}")
     cluster = _cluster(lots)
     pace = lots.choice((1.0, 10.0))

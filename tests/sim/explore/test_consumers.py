@@ -1,4 +1,6 @@
-"""Drawn scenarios with brokers have consumers, in which a dispatcher's mistakes show."""
+"""Drawn scenarios with brokers have consumers, in which mistakes of dispatchers, of cursors and of
+retention show.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -143,7 +145,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("promise", "plant", "seed"), MISTAKES)
-def test_a_mistake_of_a_dispatcher_breaks_its_promise_at_its_seed(
+def test_a_mistake_of_a_broker_breaks_its_promise_at_its_seed(
     promise: str, plant: Plant, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [check for check in CHECKS if check.__name__ == promise]
