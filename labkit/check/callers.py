@@ -14,7 +14,6 @@ from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.answers import (
     AddAnswered,
-    Answer,
     Content,
     EntriesRead,
     StepOutlastedRun,
@@ -51,10 +50,6 @@ class ContentCheck(Check):
             return True
         return (content.size, content.checksum) == (pushed.size, pushed.checksum)
 
-    def before(self, answer: Answer) -> Event:
-        """The last event before an answer."""
-        return self.facts.events[answer.at - 1]
-
 
 class AddsAreAnsweredWhenConfirmed(ContentCheck):
     """An add is answered with the id of the entry that has its payload, and not before the writer
@@ -83,10 +78,10 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
         its = f"{node} got the answer that its add is entry {content.entry} of ledger {ledger}"
         if not self.is_as_pushed(ledger, content):
             pushed = self.pushed[ledger][content.entry].event
-            self.broke(self.before(answer), f"{its}, which has another payload", pushed)
+            self.broke(self.facts.before(answer), f"{its}, which has another payload", pushed)
         elif confirmed is None or confirmed.seq >= answer.at:
             late = "never" if confirmed is None else f"only at event {confirmed.seq}"
-            self.broke(self.before(answer), f"{its}, which was confirmed {late}", confirmed)
+            self.broke(self.facts.before(answer), f"{its}, which was confirmed {late}", confirmed)
 
 
 class ReadsReturnWhatWasWritten(ContentCheck):
@@ -107,13 +102,13 @@ class ReadsReturnWhatWasWritten(ContentCheck):
         its = f"{asked} of ledger {answer.ledger}"
         if ids != list(range(answer.first, answer.last + 1)):
             got = ", ".join(map(str, ids)) or "none"
-            self.broke(self.before(answer), f"{its}, and got these, in this order: {got}")
+            self.broke(self.facts.before(answer), f"{its}, and got these, in this order: {got}")
             return
         for content in answer.contents:
             if not self.is_as_pushed(answer.ledger, content):
                 pushed = self.pushed[answer.ledger][content.entry].event
                 wrong = f"{its}, and got entry {content.entry} with another payload"
-                self.broke(self.before(answer), f"{wrong} than its writer gave it", pushed)
+                self.broke(self.facts.before(answer), f"{wrong} than its writer gave it", pushed)
 
 
 class ClosedLengthIsRight(ContentCheck):
@@ -178,7 +173,7 @@ class StepsEnd(Check):
             self.judged += 1
             if not answer.has_ended:
                 self.broke(
-                    self.facts.events[answer.at - 1],
+                    self.facts.before(answer),
                     f"{answer.node} has not ended its step ({answer.step}) {answer.waited_s:g} s"
                     " after the end of the run",
                 )

@@ -10,12 +10,14 @@ from typing import TypeAlias
 
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
-from labkit.check.messages import message_of
+from labkit.check.messages import Message, message_in, message_of
 from labkit.check.promise import Check
 from labkit.trace.answers import (
     AllAcknowledged,
     EntryAcknowledged,
     MessageDelivered,
+    MessageRead,
+    MessageReceived,
     StartedOver,
     Trimmed,
 )
@@ -27,10 +29,6 @@ _Subscription: TypeAlias = tuple[str, str]
 
 def _of(delivered: MessageDelivered) -> _Subscription:
     return delivered.message.topic, delivered.subscription
-
-
-def _named(delivered: MessageDelivered) -> str:
-    return f"message {delivered.message.sequence_id} of {delivered.message.producer}"
 
 
 class DeliveriesKeepTheOrder(Check):
@@ -53,12 +51,58 @@ class DeliveriesKeepTheOrder(Check):
             before = last.get(subscription, answer)
             if place < before[-3:]:
                 self.broke(
-                    self.facts.events[answer.at - 1],
-                    f"{answer.broker} delivered {_named(answer)} to {answer.consumer}, stored"
-                    f" as {answer.ledger}:{answer.entry}, after {_named(before)}, stored as"
+                    self.facts.before(answer),
+                    f"{answer.broker} delivered {message_in(answer)} to {answer.consumer}, stored"
+                    f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
                     f" {before.ledger}:{before.entry}",
                 )
             last[subscription] = answer
+
+
+class OwnersConsumersGetAllInOrder(Check):
+    """A consumer in the process that owns a topic gets all messages of the topic in their order."""
+
+    def finish(self) -> None:
+        """Compare what each consumer got with what is stored at the end."""
+        stored: defaultdict[str, list[Message]] = defaultdict(list)
+        for answer in self.facts.answers:
+            if isinstance(answer, MessageRead):
+                stored[answer.message.topic].append(message_in(answer))
+        counts: Counter[tuple[str, int]] = Counter()
+        for answer in self.facts.answers:
+            if isinstance(answer, MessageReceived):
+                consumer = answer.consumer, answer.since
+                self._judge(answer, stored[answer.message.topic][counts[consumer] :])
+                counts[consumer] += 1
+
+    def _judge(self, got: MessageReceived, left: list[Message]) -> None:
+        """`left`: what the consumer must get, from this message on."""
+        message = message_in(got)
+        if not left:
+            self.doubt(f"the trace does not hold that {message} is stored")
+            return
+        self.judged += 1
+        if message != left[0]:
+            self.broke(
+                self.facts.before(got),
+                f"{got.consumer} got {message} from its own topic, stored as"
+                f" {got.ledger}:{got.entry}, and {left[0]} was next",
+            )
+
+
+class _Starts:
+    """When each subscription last started over."""
+
+    def __init__(self) -> None:
+        self._done: dict[_Subscription, int] = {}
+
+    def add(self, answer: StartedOver) -> None:
+        """Note one that is done."""
+        self._done[answer.topic, answer.subscription] = answer.at
+
+    def is_after(self, subscription: _Subscription, asked: int) -> bool:
+        """Whether what was asked then was asked of the subscription as it is since."""
+        return asked > self._done.get(subscription, -1)
 
 
 class _Behind:
@@ -68,17 +112,20 @@ class _Behind:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         self._since: dict[_Subscription, set[tuple[int, int]]] = {}
         """Since it was to start over: it may have done so before its consumer hears of it."""
-        self._begun: dict[_Subscription, int] = {}
+        self._starts = _Starts()
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """The same, since the subscription was first there."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
-        """The first place of those that were delivered since its last start."""
+        """The first place of those that were delivered since the last start of a durable one: its
+        topic keeps nothing for another.
+        """
 
     def add(self, answer: MessageDelivered) -> None:
         """Note a delivery."""
         subscription, place = _of(answer), (answer.ledger, answer.entry)
         self.ever[subscription].add(place)
-        self.first[subscription] = min(place, self.first.get(subscription, place))
+        if answer.durable:
+            self.first[subscription] = min(place, self.first.get(subscription, place))
         for delivered in (self.delivered[subscription], self._since.get(subscription)):
             if delivered is not None:
                 delivered.add(place)
@@ -91,11 +138,11 @@ class _Behind:
             self._since.setdefault(subscription, set())
         elif subscription in self._since:
             self.delivered[subscription] = self._since.pop(subscription)
-            self._begun[subscription] = answer.at
+            self._starts.add(answer)
 
     def can_judge(self, upto: AllAcknowledged) -> bool:
         """Whether the broker was asked after the last start, so that it speaks of this one."""
-        return upto.asked > self._begun.get((upto.topic, upto.subscription), -1)
+        return self._starts.is_after((upto.topic, upto.subscription), upto.asked)
 
 
 class NoMessageIsSkipped(Check):
@@ -171,12 +218,12 @@ class _Taken:
         self._of: dict[_Subscription, dict[tuple[str, str, int, int, int], EntryAcknowledged]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """Requests without an answer: what one asks for may still be done later."""
-        self._begun: dict[_Subscription, int] = {}
+        self._starts = _Starts()
 
     def add(self, answer: EntryAcknowledged) -> None:
         """Remember it, unless it may have been taken before the subscription started over."""
         subscription = answer.topic, answer.subscription
-        is_of_this_start = answer.asked > self._begun.get(subscription, -1)
+        is_of_this_start = self._starts.is_after(subscription, answer.asked)
         if is_of_this_start and not self._starting_over[subscription]:
             where = answer.ledger, answer.entry, answer.batch_index
             self._of.setdefault(subscription, {})[answer.consumer, answer.broker, *where] = answer
@@ -187,7 +234,7 @@ class _Taken:
         self._of.pop(subscription, None)
         self._starting_over[subscription] += -1 if answer.is_done else 1
         if answer.is_done:
-            self._begun[subscription] = answer.at
+            self._starts.add(answer)
 
     def find(self, again: MessageDelivered) -> EntryAcknowledged | None:
         """The consumer's acknowledgement of that message, or of its whole entry."""
@@ -231,8 +278,8 @@ class AcknowledgedIsNotDeliveredAgain(Check):
         opened = self._opened.get((again.broker, again.message.topic), [])
         if not any(before.at <= seq < again.at for seq in opened):
             self.broke(
-                self.facts.events[again.at - 1],
-                f"{again.broker} delivered {_named(again)} to {again.consumer} again, stored as"
+                self.facts.before(again),
+                f"{again.broker} delivered {message_in(again)} to {again.consumer} again, stored as"
                 f" {again.ledger}:{again.entry}, and had taken its acknowledgement before event"
                 f" {before.at}",
             )

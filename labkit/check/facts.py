@@ -182,6 +182,10 @@ class Facts:
             None,
         )
 
+    def before(self, answer: Answer) -> Event:
+        """The last event before an answer."""
+        return self.events[answer.at - 1]
+
     def after(self, event: Event) -> Iterator[Event]:
         """The events that follow."""
         return islice(dropwhile(lambda each: each is not event, self.events), 1, None)

@@ -24,6 +24,7 @@ from labkit.check.deliveries import (
     AcknowledgedIsNotDeliveredAgain,
     DeliveriesKeepTheOrder,
     NoMessageIsSkipped,
+    OwnersConsumersGetAllInOrder,
 )
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.facts import Facts
@@ -117,6 +118,7 @@ CHECKS: tuple[type[Check], ...] = (
     ReadsReturnWhatWasWritten,
     ClosedLengthIsRight,
     MessagesKeepTheirContent,
+    OwnersConsumersGetAllInOrder,
     DeliveriesKeepTheOrder,
     NoMessageIsSkipped,
     AcknowledgedIsNotDeliveredAgain,

@@ -12,11 +12,19 @@ from typing import NamedTuple
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
-from labkit.trace.answers import MessageDelivered, MessageGiven, MessageRead, Trimmed
+from labkit.trace.answers import (
+    MessageDelivered,
+    MessageGiven,
+    MessageRead,
+    MessageReceived,
+    Trimmed,
+)
 from labkit.trace.events import Event
 
 
-class _Message(NamedTuple):
+class Message(NamedTuple):
+    """A message's name, which no other one has."""
+
     topic: str
     producer: str
     sequence_id: int
@@ -25,10 +33,15 @@ class _Message(NamedTuple):
         return f"message {self.sequence_id} of {self.producer}"
 
 
-def message_of(event: Event) -> _Message:
+def message_of(event: Event) -> Message:
     """The message that a `message.acked` or `message.found` is about."""
     topic, producer, sequence_id = event.note.rsplit(" ", 2)
-    return _Message(topic, producer, int(sequence_id))
+    return Message(topic, producer, int(sequence_id))
+
+
+def message_in(answer: MessageGiven | MessageRead | MessageReceived | MessageDelivered) -> Message:
+    """The message that a caller gave or got."""
+    return Message(*answer.message[:3])
 
 
 class _MessageCheck(Check):
@@ -36,8 +49,8 @@ class _MessageCheck(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.acked: dict[_Message, Event] = {}
-        self.found: defaultdict[_Message, list[Event]] = defaultdict(list)
+        self.acked: dict[Message, Event] = {}
+        self.found: defaultdict[Message, list[Event]] = defaultdict(list)
         self.read: dict[str, Event] = {}
         self._is_over = False
         self.deduplicated: dict[str, None] = {}
@@ -69,7 +82,7 @@ class _MessageCheck(Check):
         """Note that the reader has read the whole topic."""
         self.read[event.note] = event
 
-    def acked_and_read(self) -> list[tuple[_Message, Event]]:
+    def acked_and_read(self) -> list[tuple[Message, Event]]:
         """The messages with a receipt whose topics were read, except those that went with their
         ledgers; those that are not known leave a doubt.
         """
@@ -133,7 +146,7 @@ class ProducersOrderIsKept(_MessageCheck):
 
     def finish(self) -> None:
         """Compare the place of each message with those before it."""
-        last: dict[tuple[str, str], tuple[_Message, Event]] = {}
+        last: dict[tuple[str, str], tuple[Message, Event]] = {}
         for message, (event, *_) in self.found.items():
             self.judged += 1
             key = message.topic, message.producer
@@ -143,7 +156,7 @@ class ProducersOrderIsKept(_MessageCheck):
             last[key] = message, event
 
     def _out_of_order(
-        self, message: _Message, event: Event, before: _Message, its_event: Event
+        self, message: Message, event: Event, before: Message, its_event: Event
     ) -> None:
         if self.trimmed()[message.topic] and message.topic not in self.deduplicated:
             self.doubt(f"{message} may have come again, and may be trimmed where it came first")
@@ -165,45 +178,42 @@ class MessagesKeepTheirContent(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._given: dict[_Message, MessageGiven] = {}
-        self._stored: defaultdict[tuple[int, int], set[_Message]] = defaultdict(set)
+        self._given: dict[Message, MessageGiven] = {}
+        self._stored: defaultdict[tuple[int, int], set[Message]] = defaultdict(set)
 
     def finish(self) -> None:
         """Compare each message that was read or delivered with the one that was given."""
         for answer in self.facts.answers:
             if isinstance(answer, MessageGiven):
-                self._given.setdefault(_Message(*answer.message[:3]), answer)
+                self._given.setdefault(message_in(answer), answer)
             elif isinstance(answer, MessageRead):
-                self._stored[answer.ledger, answer.entry].add(_Message(*answer.message[:3]))
+                self._stored[answer.ledger, answer.entry].add(message_in(answer))
                 self._judge(answer, "is stored")
         for answer in self.facts.answers:
-            if isinstance(answer, MessageDelivered):
+            if isinstance(answer, MessageReceived | MessageDelivered):
                 self._judge(answer, "was delivered")
                 self._judge_place(answer)
 
-    def _judge(self, got: MessageRead | MessageDelivered, how: str) -> None:
+    def _judge(self, got: MessageRead | MessageReceived | MessageDelivered, how: str) -> None:
         self.judged += 1
-        message = _Message(*got.message[:3])
+        message = message_in(got)
         given = self._given.get(message)
         where = f"{message} {how} as {got.ledger}:{got.entry}"
         if given is None:
-            self.broke(self._before(got), f"{where}, and no producer was given it")
+            self.broke(self.facts.before(got), f"{where}, and no producer was given it")
         elif given.message != got.message:
             self.broke(
-                self._before(got), f"{where} with another payload than its producer was given"
+                self.facts.before(got), f"{where} with another payload than its producer was given"
             )
 
-    def _judge_place(self, got: MessageDelivered) -> None:
-        message, stored = _Message(*got.message[:3]), self._stored[got.ledger, got.entry]
+    def _judge_place(self, got: MessageReceived | MessageDelivered) -> None:
+        message, stored = message_in(got), self._stored[got.ledger, got.entry]
         if stored and message not in stored:
             self.broke(
-                self._before(got),
+                self.facts.before(got),
                 f"{message} was delivered as {got.ledger}:{got.entry}, and there"
                 f" {' and '.join(map(str, sorted(stored)))} is stored",
             )
-
-    def _before(self, answer: MessageRead | MessageDelivered) -> Event:
-        return self.facts.events[answer.at - 1]
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):

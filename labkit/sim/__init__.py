@@ -31,11 +31,12 @@ A scenario is one value made of others:
     cluster.py      the servers and their settings
     variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
                     client_variants.py: of clients, cluster_variants.py: of what keeps a cluster
-    workload.py     what clients do: write, read, recover, delete, produce, consume
+    workload.py     what clients do: write, read, recover, delete, name racks
     answers.py      what the steps' calls returned, for the checks
-    publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
+    produce.py      a topic's owner without a broker, its producer and its consumer
+    publish.py      through brokers: a Pulsar producer, which resends what has no receipt
     consume.py      consumers of a subscription, which acknowledge what they were delivered, by the
-                    commands of consumer_commands.py
+                    commands of consumer_commands.py; taken.py: what they have, all together
     topic_connection.py  a client's connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model; machine_faults.py: more of bookies'
                     disks; metadata_faults.py: of the metadata store

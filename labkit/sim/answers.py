@@ -18,6 +18,7 @@ from labkit.trace.answers import (
     MessageDelivered,
     MessageGiven,
     MessageRead,
+    MessageReceived,
     StartedOver,
     StepOutlastedRun,
     Trimmed,
@@ -57,6 +58,14 @@ class Answers:
         at = len(self._rows)
         self.noted.append(MessageRead(at, content, place.ledger_id, place.entry_id))
 
+    def message_received(self, consumer: str, since: int, topic: str, message: Message) -> None:
+        """A consumer in the owner's process, begun after that many events, got the message."""
+        place, at = message.message_id, len(self._rows)
+        content = _message(topic, message.producer_name, message.sequence_id, message.payload)
+        self.noted.append(
+            MessageReceived(at, consumer, since, content, place.ledger_id, place.entry_id)
+        )
+
     def message_delivered(
         self,
         consumer: str,
@@ -66,15 +75,14 @@ class Answers:
         message: Message,
         *,
         in_order: bool,
+        durable: bool,
     ) -> None:
         """A consumer of the subscription got this message from that broker."""
         place = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
+        who = consumer, broker, subscription, in_order, durable
         where = place.ledger_id, place.entry_id, place.batch_index
-        at = len(self._rows)
-        self.noted.append(
-            MessageDelivered(at, consumer, broker, subscription, in_order, content, *where)
-        )
+        self.noted.append(MessageDelivered(len(self._rows), *who, content, *where))
 
     def entry_acknowledged(
         self,

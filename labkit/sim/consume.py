@@ -10,18 +10,20 @@ that again.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.model.message_id import EARLIEST
 from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.sim import consumer_commands as commands
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario_values import Value
+from labkit.sim.taken import Taken
 from labkit.sim.topic_connection import LookAgainError, TopicConnection
 from labkit.topic.chain import Position
 from labkit.topic.formats import bits_of, words_of
@@ -31,8 +33,6 @@ from labkit.topic.names import full_name, partition_of
 _BACKOFF_S = 0.1
 _IDLE_S = 1.0
 """How long a consumer waits for a message before it asks whether there are more."""
-_QUIET_TURNS = 5
-"""The number of times that it asks in vain before it takes the last one for the last."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,6 +50,9 @@ class Consume(Value):
     acknowledged once more: for the last entry, or, where one consumer gets all, for everything.
     After `start_over_after` entries, once, the subscription goes back to the first message by
     `start_over_by`: a `seek`, or `unsubscribe` and a subscription of the same name.
+
+    A `reader` has a subscription that is not durable: after any trouble it begins behind the last
+    message that it was delivered.
     """
 
     topic: str = "t"
@@ -67,6 +70,7 @@ class Consume(Value):
     redeliver_every: int = 0
     start_over_after: int = 0
     start_over_by: str = "seek"
+    reader: bool = False
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""
@@ -74,6 +78,10 @@ class Consume(Value):
         if self.subscription_type == "Exclusive" and self.consumers > 1:
             raise BKIncorrectParameterException(
                 "an Exclusive subscription has one consumer; name another subscription_type"
+            )
+        if self.reader and self.subscription_type != "Exclusive":
+            raise BKIncorrectParameterException(
+                f"a reader has an Exclusive subscription, not a {self.subscription_type} one"
             )
         if self.entries_per_connection == 1:
             raise BKIncorrectParameterException(
@@ -106,61 +114,13 @@ class Consume(Value):
 
     async def run(self, node: ClientNode) -> None:
         """Run the step."""
-        taken = _Taken(self)
+        taken = Taken(self.messages, self.consumers, self.start_over_after)
         consumers = [_Consumer(node, self, number, taken) for number in range(self.consumers)]
         tasks = [node.spawn(consumer.run()) for consumer in consumers]
         await taken.is_all.wait()
         for task, consumer in zip(tasks, consumers, strict=True):
             task.cancel()
             consumer.hang_up()
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What all consumers of the step were delivered, and have acknowledged."""
-
-    step: Consume
-    names: set[tuple[str, int]] = field(default_factory=set)
-    """The messages, by producer and sequence id."""
-    unacknowledged: dict[int, list[Position]] = field(default_factory=dict)
-    """The entries, by the number of the consumer."""
-    quiet_turns: dict[int, int] = field(default_factory=dict)
-    """How many times each consumer has found that nothing more comes."""
-    entry_count: int = 0
-    """Deliveries so far, those of all consumers."""
-    has_started_over: bool = False
-    is_all: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def has_all_names(self) -> bool:
-        """Whether as many different messages were delivered as the step wants."""
-        return len(self.names) >= self.step.messages
-
-    def add(self, number: int, position: Position, names: Sequence[tuple[str, int]]) -> None:
-        """A consumer was delivered the entry."""
-        self.names.update(names)
-        self.unacknowledged[number].append(position)
-        self.entry_count += 1
-        self.quiet_turns.clear()
-
-    def starts_over(self) -> bool:
-        """Whether it is time to go back to the first message; true once.  From then on the step
-        wants all messages again.
-        """
-        after = self.step.start_over_after
-        if not after or self.has_started_over or self.entry_count < after:
-            return False
-        self.has_started_over = True
-        self.names.clear()
-        return True
-
-    def see(self) -> None:
-        """See whether these are all messages."""
-        if any(self.unacknowledged.values()):
-            return
-        quiet = [self.quiet_turns.get(number, 0) for number in range(self.step.consumers)]
-        if self.has_all_names or min(quiet) >= _QUIET_TURNS:
-            self.is_all.set()
 
 
 class _Delivered(NamedTuple):
@@ -177,7 +137,7 @@ class _Delivered(NamedTuple):
 class _Consumer:
     """One consumer: one connection after the other."""
 
-    def __init__(self, node: ClientNode, step: Consume, number: int, taken: _Taken) -> None:
+    def __init__(self, node: ClientNode, step: Consume, number: int, taken: Taken) -> None:
         self._node, self._step, self._number, self._taken = node, step, number, taken
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
@@ -185,6 +145,10 @@ class _Consumer:
         """Entries that were delivered; None: no more come on this connection."""
         self._free_permits = 0
         self._epoch = 0
+        self._last = EARLIEST
+        """The last message that was delivered to a reader: its next connection begins behind it."""
+        self._behind = EARLIEST
+        """The last message before this connection: it comes again, with its entry."""
         self._connection = TopicConnection(node, self._topic, self._received, self._gone)
 
     async def run(self) -> None:
@@ -207,10 +171,13 @@ class _Consumer:
         self._taken.quiet_turns.pop(self._number, None)
         await self._connection.open(attempt)
         request_id = self._connection.next_request_id()
-        which = self._topic, self._step.subscription, self._step.subscription_type
-        await self._connection.ask(
-            request_id, commands.subscribe(self._number, request_id, self._name, *which)
-        )
+        who = self._number, request_id, self._name, self._topic, self._step.subscription
+        if self._step.reader:
+            self._behind = self._last
+            command = commands.read(*who, self._behind)
+        else:
+            command = commands.subscribe(*who, self._step.subscription_type)
+        await self._connection.ask(request_id, command)
         self._free_permits, self._epoch = self._step.permits, 0
         self._give_permits()
 
@@ -256,7 +223,8 @@ class _Consumer:
         return [each for each in messages if entry.left >> each.message_id.batch_index & 1]
 
     async def _take(self, entry: _Delivered) -> None:
-        messages = self._messages_of(entry)
+        delivered = self._messages_of(entry)
+        messages = [each for each in delivered if each.message_id > self._behind]
         for message in messages:
             self._node.world.answers.message_delivered(
                 self._name,
@@ -265,10 +233,12 @@ class _Consumer:
                 self._topic,
                 message,
                 in_order=self._step.keeps_order,
+                durable=not self._step.reader,
             )
+            self._last = message.message_id
         names = [(message.producer_name, message.sequence_id) for message in messages]
         self._taken.add(self._number, entry.position, names)
-        self._return_permits(len(messages))
+        self._return_permits(len(delivered))
         if self._step.acks_parts and len(messages) > 1:
             await self._acknowledge_half(entry.position, messages)
 
@@ -346,6 +316,7 @@ class _Consumer:
         note = partial(self._node.world.answers.started_over, self._topic, self._step.subscription)
         note(is_done=False)
         await self._connection.ask(request_id, make(self._number, request_id))
+        self._last = EARLIEST
         note(is_done=True)
 
     async def _ask_for_more(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from labkit.model.message_id import MessageId
 from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandAck,
@@ -37,6 +38,22 @@ def subscribe(
         initialPosition=CommandSubscribe.Earliest,
     )
     return BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=request)
+
+
+def read(
+    consumer_id: int,
+    request_id: int,
+    consumer_name: str,
+    topic: str,
+    subscription: str,
+    start: MessageId,
+) -> BaseCommand:
+    """Subscribe as a reader, which is forgotten when it leaves, from this message's entry on."""
+    command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
+    command.subscribe.durable = False
+    where = message_id_data((start.ledger_id, start.entry_id))
+    command.subscribe.start_message_id.CopyFrom(where)
+    return command
 
 
 def flow(consumer_id: int, permits: int) -> BaseCommand:

@@ -20,6 +20,7 @@ from labkit.sim.consume import Consume
 from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.nodes import ClientNode
 from labkit.sim.patience import ASK_EVERY_S, patiently
+from labkit.sim.produce import Produce
 from labkit.sim.publish import Publish
 from labkit.sim.scenario import Scenario
 from labkit.sim.topic_reading import read_topics
@@ -93,7 +94,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
     await read_topics(
-        node, (s.topic for s in scenario.workload if isinstance(s, Publish | Consume))
+        node, (s.topic for s in scenario.workload if isinstance(s, Produce | Publish | Consume))
     )
 
 

@@ -146,6 +146,7 @@ _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("entries_per_connection", "force_every"), _COUNT),
     **dict.fromkeys(("redeliver_every", "start_over_after"), _COUNT),
     "start_over_by": _one_of("seek", "unsubscribe"),
+    "lac": _one_of("read", "try", "explicit"),
     "max_allowed_ensemble_changes": _between(0, 2**31 - 1),
     "consumers": _between(1, 100),
     "subscription_type": _one_of("Exclusive", "Failover", "Shared", "Key_Shared"),

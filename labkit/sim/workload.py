@@ -10,21 +10,19 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.deferred_sync import DeferredSyncWriter
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.metadata.racks import RACKS
-from labkit.model.message_id import MessageId
 from labkit.sim.consume import Consume
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
+from labkit.sim.produce import Produce
 from labkit.sim.publish import Publish
 from labkit.sim.scenario_values import Value
-from labkit.topic.config import ManagedLedgerConfig
-from labkit.topic.producer import Batching
-from labkit.topic.topic import Topic
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +36,7 @@ class Write(Value):
     `force_every` entries of a ledger with deferred sync are made durable together; 0: each one is
     durable when it is acknowledged.  `explicit_lac_ms`: how often the writer sends its
     LastAddConfirmed when no entry carries it; 0: never.  The copies of an entry span `racks`, as
-    far as there are that many.
+    far as there are that many; with `enforce_racks` the write fails where they cannot.
 
     With `delay_ensemble_change` the writer replaces a bookie only when the others are too few.  An
     add without its acknowledgements after `quorum_timeout_ms` ends the writer (0: never), and so
@@ -63,6 +61,7 @@ class Write(Value):
     delay_ensemble_change: bool = False
     quorum_timeout_ms: int = 0
     max_allowed_ensemble_changes: int = 2**31 - 1
+    enforce_racks: bool = False
 
     def __str__(self) -> str:
         return f"write {self.entries} entries to ledger {self.ledger}"
@@ -92,6 +91,7 @@ class Write(Value):
         config = ClientConfig(
             explicit_lac_interval_ms=self.explicit_lac_ms,
             min_num_racks_per_write_quorum=self.racks,
+            enforce_min_num_racks_per_write_quorum=self.enforce_racks,
             delay_ensemble_change=self.delay_ensemble_change,
             add_entry_quorum_timeout_s=self.quorum_timeout_ms / 1000 or -1.0,
             max_allowed_ensemble_changes=self.max_allowed_ensemble_changes,
@@ -138,6 +138,9 @@ class Read(Value):
 
     Each poll continues where the one before ended, `poll_ms` milliseconds later.  With
     `long_poll_ms` a poll waits that long on a bookie for the next entry, and reads one.
+
+    `lac` says how a poll learns LastAddConfirmed: with "read" from as many bookies as it takes to
+    know it, with "try" from the first that knows more, with "explicit" from explicit LACs, too.
     """
 
     ledger: int = 0
@@ -146,6 +149,7 @@ class Read(Value):
     client: str = "r"
     when: Moment = START
     long_poll_ms: float = 0.0
+    lac: str = "read"
 
     def __str__(self) -> str:
         return f"read ledger {self.ledger}"
@@ -163,11 +167,18 @@ class Read(Value):
                     node.world.answers.read(node.name, ledger_id, first, first, [entry])
                     first += 1
                 continue
-            last = await reader.read_last_add_confirmed()
+            last = await self._last_add_confirmed(reader)
             if last >= first:
                 await _read(node, reader, first, last)
                 first = last + 1
             await asyncio.sleep(self.poll_ms / 1000)
+
+    async def _last_add_confirmed(self, reader: LedgerReader) -> int:
+        if self.lac == "try":
+            return await reader.try_read_last_add_confirmed()
+        if self.lac == "explicit":
+            return await reader.read_explicit_last_add_confirmed()
+        return await reader.read_last_add_confirmed()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -228,42 +239,29 @@ class NameRacks(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Produce(Value):
-    """Take a topic over from any owner and send messages to it, `batch_size` to an entry.
+class DisableAutorecovery(Value):
+    """Stop audits and repairs, and let them go on `for_ms` milliseconds later."""
 
-    Its ledgers have `entries_per_ledger` entries.  At most `window` messages are unstored at a
-    time.  One that cannot be stored ends the step: another client has taken the topic over.
-    """
-
-    topic: str = "t"
-    messages: int = 20
-    batch_size: int = 2
-    entries_per_ledger: int = 5
-    window: int = 8
-    client: str = "p"
+    for_ms: float = 1000.0
+    client: str = "operator"
     when: Moment = START
 
     def __str__(self) -> str:
-        return f"produce {self.messages} messages to {self.topic}"
+        return f"disable autorecovery for {self.for_ms:g} ms"
 
     async def run(self, node: ClientNode) -> None:
         """Run the step.  Raises `LabkitError`."""
-        config = ManagedLedgerConfig(max_entries_per_ledger=self.entries_per_ledger)
-        topic = await Topic.create(node.client, self.topic, partitions=0, config=config)
-        batching = Batching(max_messages=self.batch_size) if self.batch_size > 1 else None
-        producer = topic.producer(self.client, batching=batching)
-        unstored: deque[asyncio.Future[MessageId]] = deque()
-        for number in range(self.messages):
-            if len(unstored) >= self.window:
-                await unstored.popleft()
-            unstored.append(producer.send(f"{self.client} {number}".encode()))
-        await producer.flush()
-        while unstored:
-            await unstored.popleft()
-        await topic.close()
+        switches = LedgerUnderreplicationManager(
+            node.client.store, node.name, lambda _: 0, node.wall_clock_ms
+        )
+        await switches.disable()
+        await asyncio.sleep(self.for_ms / 1000)
+        await switches.enable()
 
 
-Step: TypeAlias = Write | Read | Recover | Delete | NameRacks | Produce | Publish | Consume
+Step: TypeAlias = (
+    Write | Read | Recover | Delete | NameRacks | DisableAutorecovery | Produce | Publish | Consume
+)
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

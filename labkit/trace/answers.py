@@ -61,9 +61,23 @@ class MessageRead(NamedTuple):
     entry: int
 
 
+class MessageReceived(NamedTuple):
+    """A consumer in the process that owns the topic got this message, stored as this entry.
+    `since`: the number of events before the consumer began.
+    """
+
+    at: int
+    consumer: str
+    since: int
+    message: MessageContent
+    ledger: int
+    entry: int
+
+
 class MessageDelivered(NamedTuple):
     """A consumer of the subscription got this message from that broker, stored as this entry.
-    `in_order`: the subscription's type promises the order of the topic.
+    `in_order`: the subscription's type promises the order of the topic.  `durable`: it stays when
+    its consumer leaves, and the topic keeps what it has not acknowledged.
     """
 
     at: int
@@ -71,6 +85,7 @@ class MessageDelivered(NamedTuple):
     broker: str
     subscription: str
     in_order: bool
+    durable: bool
     message: MessageContent
     ledger: int
     entry: int
@@ -153,6 +168,7 @@ Answer: TypeAlias = (
     | EntriesRead
     | MessageGiven
     | MessageRead
+    | MessageReceived
     | MessageDelivered
     | EntryAcknowledged
     | StartedOver

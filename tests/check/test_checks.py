@@ -11,11 +11,15 @@ from labkit.trace.log import TraceLog
 from tests.check.caller_cases import CALLER_CASES
 from tests.check.cases import PROMISE_CASES, Case, written
 from tests.check.cluster_cases import CLUSTER_CASES, repaired
+from tests.check.delivery_cases import DELIVERY_CASES
 from tests.check.message_cases import MESSAGE_CASES
 from tests.check.specification_cases import SPECIFICATION_CASES
 from tests.check.story import B0, B1, R, Story
 
-CASES = PROMISE_CASES + CLUSTER_CASES + CALLER_CASES + MESSAGE_CASES + SPECIFICATION_CASES
+CASES = [
+    *(*PROMISE_CASES, *CLUSTER_CASES, *CALLER_CASES),
+    *(*MESSAGE_CASES, *DELIVERY_CASES, *SPECIFICATION_CASES),
+]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.__name__)
 
 

@@ -42,6 +42,7 @@ FOR_TOPICS_DELETIONS_AND_REPAIRS = {
     "ReceiptsNameTheirMessages",
     "OneOwnerStores",
     "MessagesKeepTheirContent",
+    "OwnersConsumersGetAllInOrder",
     "DeliveriesKeepTheOrder",
     "NoMessageIsSkipped",
     "AcknowledgedIsNotDeliveredAgain",

@@ -33,6 +33,8 @@ EACH = (
     Consume(messages=12, subscription_type="Key_Shared", consumers=2, redeliver_every=3),
     Consume(messages=12, subscription_type="Shared", consumers=3, start_over_after=6),
     Consume(messages=12, start_over_after=6, start_over_by="unsubscribe"),
+    Consume(messages=12, reader=True, entries_per_connection=3, ack_every=2),
+    Consume(messages=12, reader=True, start_over_after=6, redeliver_every=4),
 )
 
 
@@ -90,6 +92,14 @@ def test_a_subscription_that_starts_over_gets_everything_again(way: str) -> None
     assert delivered(consumed(consume)) == [*range(9), *range(12)]
 
 
+@pytest.mark.parametrize("publish", [PUBLISH, IN_BATCHES])
+def test_a_reader_goes_on_behind_the_last_message_whether_it_was_acknowledged_or_not(
+    publish: Publish,
+) -> None:
+    leaving = Consume(messages=12, reader=True, entries_per_connection=2, ack_every=5)
+    assert delivered(consumed(leaving, publish=publish)) == list(range(12))
+
+
 def test_a_consumer_that_is_cut_off_goes_on_where_its_acknowledgements_end() -> None:
     cut = Partition(("broker1",), ("c",), "both", 3000, At(60))
     trace = consumed(EACH[0], cut, Reset("broker1", "c", At(3100)))
@@ -125,6 +135,7 @@ def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
             "its only consumer",
         ),
         ({"subscription": ""}, "not empty"),
+        ({"subscription_type": "Failover", "reader": True}, "Exclusive subscription"),
     ],
 )
 def test_a_step_that_no_consumer_can_do_is_refused(fields: dict[str, object], words: str) -> None:

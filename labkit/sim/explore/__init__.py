@@ -8,6 +8,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     lost_bookies.py     bookies that stay away until their copies are made again
     bad_machines.py     replaced disks, failing reads, disks full at a sync, wrong clocks
     other_clients.py    deferred sync, explicit LAC, long polls, racks
+    more_steps.py       owners of topics without brokers, and autorecovery disabled for a time
     other_settings.py   other settings of bookies, writers and autorecovery
     busy_disks.py       crashes while disks work: flushes, full journals, compactions
     drawn.py            whole scenarios drawn from a seed

@@ -1,7 +1,7 @@
 """Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
 consumer and its broker is cut, reset and slow, the client stands still, and a new owner of the
 topic cannot read what the one before has stored.  They acknowledge batches in parts, ask for
-messages once more, and begin again at the first one.
+messages once more, and begin again at the first one.  Some are readers.
 """
 
 import random
@@ -16,6 +16,7 @@ from labkit.sim.scenario import Scenario
 
 _SHARE = 0.5
 _UNREADABLE = 0.3
+_READERS = 0.25
 _TYPES = "Exclusive", "Exclusive", "Failover", "Shared", "Key_Shared"
 _CLIENTS = "c", "d"
 
@@ -32,6 +33,8 @@ def with_consumers(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario
     ]
     rarer = random.Random(f"rarer consumers {seed}")
     consumers = [_in_a_rarer_way(rarer, each) for each in consumers]
+    readers = random.Random(f"readers {seed}")
+    consumers = [_perhaps_a_reader(readers, each) for each in consumers]
     faults = [
         _fault(lots, lots.choice(scenario.cluster.broker_names), consumer.client, horizon_ms)
         for consumer in consumers
@@ -72,6 +75,12 @@ def _in_a_rarer_way(lots: random.Random, consume: Consume) -> Consume:
         start_over_after=lots.choice((0, 0, lots.randint(1, 2 * consume.messages))),
         start_over_by=lots.choice(ways),
     )
+
+
+def _perhaps_a_reader(lots: random.Random, consume: Consume) -> Consume:
+    """One in four consumers that have a subscription for themselves reads without a durable one."""
+    is_reader = lots.random() < _READERS
+    return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
 
 def _with_unreadable_entries(

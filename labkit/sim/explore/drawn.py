@@ -14,6 +14,7 @@ from labkit.sim.explore.bad_machines import with_bad_machines
 from labkit.sim.explore.busy_disks import with_busy_disks
 from labkit.sim.explore.lost_bookies import with_a_lost_bookie
 from labkit.sim.explore.lots import Lots
+from labkit.sim.explore.more_steps import with_more_steps
 from labkit.sim.explore.other_clients import with_other_clients
 from labkit.sim.explore.other_settings import with_other_settings
 from labkit.sim.explore.situations import (
@@ -78,6 +79,7 @@ def drawn(seed: int) -> Scenario:
     scenario = with_other_clients(scenario, Lots(f"clients {seed}", cluster, (), horizon_ms))
     scenario = with_bad_machines(scenario, seed, horizon_ms)
     scenario = with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
+    scenario = with_more_steps(scenario, Lots(f"steps {seed}", cluster, (), horizon_ms))
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

@@ -1,4 +1,6 @@
-"""Clients that use rarer ways of the protocol: deferred sync, explicit LAC, long polls, racks."""
+"""Clients that use rarer ways of the protocol: deferred sync, explicit LAC, long polls, the first
+bookie's word, racks.
+"""
 
 from dataclasses import replace
 
@@ -15,25 +17,30 @@ def with_other_clients(scenario: Scenario, lots: Lots) -> Scenario:
     if not lots.chance(_SHARE):
         return scenario
     if lots.chance(0.25):
-        return _with_racks(scenario)
+        return _with_racks(scenario, lots)
     steps = tuple(_in_another_way(step, lots) for step in scenario.workload)
     return replace(scenario, workload=steps)
 
 
 def _in_another_way(step: Step, lots: Lots) -> Step:
     """A ledger with deferred sync has no ensemble changes, so not all have it."""
-    if isinstance(step, Read) and lots.chance(0.7):
-        return replace(step, long_poll_ms=step.poll_ms)
+    if isinstance(step, Read):
+        if lots.chance(0.7):
+            return replace(step, long_poll_ms=step.poll_ms)
+        return replace(step, lac=lots.one_of("try", "explicit"))
     if not isinstance(step, Write):
         return step
     force_every = lots.one_of(0, 1, 3, max(1, step.entries // 2))
     return replace(step, force_every=force_every, explicit_lac_ms=lots.one_of(0, 5, 50))
 
 
-def _with_racks(scenario: Scenario) -> Scenario:
-    """Bookies stand in two racks; writers look at that, and autorecovery moves copies for it."""
+def _with_racks(scenario: Scenario, lots: Lots) -> Scenario:
+    """Bookies stand in two racks; writers look at that, and autorecovery moves copies for it.  In
+    half of the scenarios nothing else is allowed.
+    """
+    enforced = lots.chance(0.5)
     steps = (
-        replace(step, racks=_RACKS) if isinstance(step, Write) else step
+        replace(step, racks=_RACKS, enforce_racks=enforced) if isinstance(step, Write) else step
         for step in scenario.workload
     )
     cluster, config = scenario.cluster, scenario.cluster.autorecovery
@@ -41,6 +48,7 @@ def _with_racks(scenario: Scenario) -> Scenario:
         moving = replace(
             config,
             min_num_racks_per_write_quorum=_RACKS,
+            enforce_min_num_racks_per_write_quorum=enforced,
             auditor_periodic_placement_policy_check_interval_s=1,
             repaired_placement_policy_not_adhering_bookie_enabled=True,
         )

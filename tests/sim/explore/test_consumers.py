@@ -8,11 +8,13 @@ import pytest
 
 from labkit.check import CHECKS
 from labkit.model.errors import LabkitError
+from labkit.pulsar import subscriptions
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.dispatcher import Dispatcher, after
 from labkit.pulsar.dispatch.entry import Entry
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.single_active import SingleActive
+from labkit.pulsar.positions import EARLIEST, LATEST, first_from
 from labkit.sim.consume import Consume
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
@@ -106,6 +108,15 @@ def keep_the_cursor_of_a_deleted_subscription(patch: pytest.MonkeyPatch) -> None
     patch.setattr(ManagedLedger, "delete_cursor", keep)
 
 
+def begin_readers_an_entry_late(patch: pytest.MonkeyPatch) -> None:
+    def late(ledger: ManagedLedger, position: Position) -> Position:
+        if position in (EARLIEST, LATEST):
+            return first_from(ledger, position)
+        return first_from(ledger, (position[0], position[1] + 2))
+
+    patch.setattr(subscriptions, "first_from", late)
+
+
 def trim_what_some_have_not_acknowledged(patch: pytest.MonkeyPatch) -> None:
     def trim_all(
         links: Sequence[LedgerInfo], _: object, now_ms: int, config: ManagedLedgerConfig
@@ -134,10 +145,11 @@ MISTAKES = [
     ("StepsEnd", forget_what_a_consumer_had_that_left, 4),
     ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
     ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 24),
-    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged_of_a_batch, 30),
+    ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged_of_a_batch, 48),
     ("StepsEnd", lose_what_is_given_back, 104),
     ("StepsEnd", go_on_when_all_is_given_back, 8),
     ("NoMessageIsSkipped", keep_single_acknowledgements_at_a_seek, 5),
+    ("NoMessageIsSkipped", begin_readers_an_entry_late, 24),
     ("NoMessageIsSkipped", trim_what_some_have_not_acknowledged, 6),
     ("NoMessageIsSkipped", trim_a_ledger_whose_last_entry_is_left, 73),
     ("NoMessageIsSkipped", keep_the_cursor_of_a_deleted_subscription, 19),
@@ -165,5 +177,6 @@ def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -
         for seed in range(200)
     ]
     assert 80 < sum(map(bool, steps)) < 120
+    assert 4 < sum(step.reader for some in steps for step in some) < 30
     kinds = {step.subscription_type for some in steps for step in some}
     assert kinds == {"Exclusive", "Failover", "Shared", "Key_Shared"}
