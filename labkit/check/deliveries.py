@@ -150,13 +150,20 @@ class NoMessageIsSkipped(Check):
     delivered to one of its consumers.
 
     So was what a topic gives up with its first ledgers.  A subscription that starts over has
-    nothing behind it.
+    nothing behind it.  A broker that has not heard that another one serves the topic speaks of the
+    subscription as it was before: that is not judged.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._found: defaultdict[str, list[Event]] = defaultdict(list)
         self._acked: defaultdict[str, list[Event]] = defaultdict(list)
+        self._opened: defaultdict[str, list[Event]] = defaultdict(list)
+
+    @on("topic.opened")
+    def opened(self, event: Event) -> None:
+        """Note which broker serves the topic."""
+        self._opened[event.note].append(event)
 
     @on("message.acked")
     def acked(self, event: Event) -> None:
@@ -176,10 +183,16 @@ class NoMessageIsSkipped(Check):
                 behind.add(answer)
             elif isinstance(answer, StartedOver):
                 behind.start_over(answer)
-            elif isinstance(answer, AllAcknowledged) and behind.can_judge(answer):
-                self._judge(answer, behind.delivered[answer.topic, answer.subscription])
+            elif isinstance(answer, AllAcknowledged):
+                if self._is_owners(answer) and behind.can_judge(answer):
+                    self._judge(answer, behind.delivered[answer.topic, answer.subscription])
             elif isinstance(answer, Trimmed):
                 self._judge_trim(answer, behind)
+
+    def _is_owners(self, upto: AllAcknowledged) -> bool:
+        """Whether no broker has begun to serve the topic since this one did."""
+        opened = [event for event in self._opened[upto.topic] if event.seq < upto.at]
+        return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, behind: _Behind) -> None:
         """What was there when a subscription began must have been delivered by now."""

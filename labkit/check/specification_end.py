@@ -107,8 +107,9 @@ class LedgerIsClosed(Check):
     """Every ledger is closed in the end.
 
     The specification's liveness: judged when an epilogue has opened every ledger with recovery, and
-    open where a bookie that it needed could not be asked, or the metadata store did not answer
-    whether it took the end.
+    open where a bookie that it needed could not be asked, where the metadata store did not answer
+    whether it took the end, or where another recoverer may have closed the ledger without hearing
+    of it.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -116,6 +117,8 @@ class LedgerIsClosed(Check):
         self._unasked: dict[int, Event] = {}
         self._unanswered: dict[int, Event] = {}
         """Ledgers whose last recovery by the epilogue ended without an answer of the store."""
+        self._begun: defaultdict[int, set[str]] = defaultdict(set)
+        """By ledger the recoverers that have not reported that it is closed."""
 
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:
@@ -127,6 +130,16 @@ class LedgerIsClosed(Check):
     def tried_again(self, event: Event) -> None:
         """Note that the ledger was not closed after all."""
         self._unanswered.pop(event.ledger, None)
+
+    @on("recovery.started")
+    def started(self, event: Event) -> None:
+        """Note that the node may close the ledger."""
+        self._begun[event.ledger].add(event.node)
+
+    @on("recovery.ended")
+    def ended(self, event: Event) -> None:
+        """Note that the node knows the ledger to be closed."""
+        self._begun[event.ledger].discard(event.node)
 
     @on("read.failed", "fence.failed")
     def failed(self, event: Event) -> None:
@@ -146,7 +159,13 @@ class LedgerIsClosed(Check):
             elif number in self._unanswered:
                 self.doubt(f"the metadata store did not say whether ledger {number} is closed")
             elif EPILOGUE in ledger.recoverers:
-                start = ledger.recoverers[EPILOGUE]
-                self.broke(start, f"ledger {number} was opened with recovery, and it is not closed")
+                self._judge(number, ledger.recoverers[EPILOGUE])
             elif ledger.created is not None:
                 self.doubt(f"ledger {number} was not opened with recovery at the end")
+
+    def _judge(self, number: int, start: Event) -> None:
+        unsure = self._begun[number]
+        if unsure and EPILOGUE not in unsure:
+            self.doubt(f"{min(unsure)} may have closed ledger {number}, and not have heard of it")
+        else:
+            self.broke(start, f"ledger {number} was opened with recovery, and it is not closed")

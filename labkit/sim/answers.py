@@ -109,12 +109,14 @@ class Answers:
         """The number of events so far."""
         return len(self._rows)
 
-    def up_to_here(self, topic: str, subscription: str, asked: int, position: Position) -> None:
+    def up_to_here(
+        self, broker: str, topic: str, subscription: str, asked: int, position: Position
+    ) -> None:
         """A broker says that the subscription has acknowledged all messages up to this entry; it
         was asked after that many events.
         """
         at = len(self._rows)
-        self.noted.append(AllAcknowledged(at, asked, topic, subscription, *position))
+        self.noted.append(AllAcknowledged(at, asked, broker, topic, subscription, *position))
 
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
         """The topic's chain was stored without these ledgers, its first ones."""

@@ -330,7 +330,8 @@ class _Consumer:
         )
         response = answer.getLastMessageIdResponse
         done = position_of(response.consumer_mark_delete_position)
-        answers.up_to_here(self._topic, self._step.subscription, asked, done)
+        host, subscription = self._connection.host, self._step.subscription
+        answers.up_to_here(host, self._topic, subscription, asked, done)
         if done >= position_of(response.last_message_id):
             turns = self._taken.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1

@@ -4,10 +4,14 @@ that should have it, so that checks need nothing but the trace.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.autorecovery.underreplication import (
+    LedgerUnderreplicationManager,
+    UnavailableException,
+)
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
 from labkit.metadata.store import MetadataUnavailableError
@@ -113,6 +117,9 @@ async def _marks_left(node: ClientNode) -> list[int]:
     marked = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
+    # It is still disabled where the operator's client died, or got no answer.
+    with suppress(UnavailableException):
+        await patiently(marked.enable)
     ledgers: list[int] = []
     for _ in range(int(_PATIENCE_S / ASK_EVERY_S)):
         ledgers = await patiently(marked.ledgers)

@@ -127,6 +127,7 @@ class AllAcknowledged(NamedTuple):
 
     at: int
     asked: int
+    broker: str
     topic: str
     subscription: str
     ledger: int

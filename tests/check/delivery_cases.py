@@ -38,6 +38,16 @@ DELIVERY_CASES = [
         Topic().deliver(KEPT[0]).pass_over(7, -1).find(*KEPT),
     ),
     Case(
+        NoMessageIsSkipped,
+        Topic().deliver(KEPT[0]).serve(N).deliver(*KEPT).pass_over(8, 0, N).find(*KEPT),
+        Topic().deliver(KEPT[0]).serve(N).pass_over(8, 0, N).find(*KEPT),
+        ("message.found", 1),
+        (),
+        ("message 1 of p", "7:1", "to s", "8:0"),
+        # A broker that was cut off from the metadata store speaks of what it knew.
+        Topic().deliver(KEPT[0]).serve(N).pass_over(8, 0, M).find(*KEPT),
+    ),
+    Case(
         AcknowledgedIsNotDeliveredAgain,
         Topic().deliver(KEPT[0]).accept(7, 0).serve(N).deliver(KEPT[0], broker=N),  # type: ignore[attr-defined]
         Topic().deliver(KEPT[0]).accept(7, 0).deliver(KEPT[0]),

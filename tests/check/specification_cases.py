@@ -225,6 +225,16 @@ SPECIFICATION_CASES = [
     ),
     Case(
         LedgerIsClosed,
+        written().fence(B0, B1, node=EPILOGUE).end(1, EPILOGUE),
+        written().fence(B0, B1, node=EPILOGUE).tell(EPILOGUE, "recovery.ended", 1),
+        ("recovery.started", -1),
+        (),
+        ("ledger 7",),
+        # The reader's request to close the ledger came late, and no answer reached it.
+        written().fence(B0).fence(B0, B1, node=EPILOGUE).tell(EPILOGUE, "recovery.ended", 1),
+    ),
+    Case(
+        LedgerIsClosed,
         written().close(1),
         written().deny(0, B0, node=EPILOGUE, why=DENIED).fence(node=EPILOGUE),
         ("recovery.started", -1),

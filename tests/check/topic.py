@@ -108,10 +108,10 @@ class Topic(Story):
         self.answers.append(StartedOver(len(self.rows), TOPIC, "s", is_done))
         return self
 
-    def pass_over(self, ledger: int, entry: int) -> "Topic":
-        """The subscription has acknowledged all up to the entry."""
+    def pass_over(self, ledger: int, entry: int, broker: str = M) -> "Topic":
+        """The broker says that the subscription has acknowledged all up to the entry."""
         at = len(self.rows)
-        self.answers.append(AllAcknowledged(at, at, TOPIC, "s", ledger, entry))
+        self.answers.append(AllAcknowledged(at, at, broker, TOPIC, "s", ledger, entry))
         return self
 
     def put_in(self, entry: int, broker: str) -> "Topic":
