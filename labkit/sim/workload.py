@@ -139,8 +139,9 @@ class Read(Value):
     Each poll continues where the one before ended, `poll_ms` milliseconds later.  With
     `long_poll_ms` a poll waits that long on a bookie for the next entry, and reads one.
 
-    `lac` says how a poll learns LastAddConfirmed: with "read" from as many bookies as it takes to
-    know it, with "try" from the first that knows more, with "explicit" from explicit LACs, too.
+    `lac` says how any other poll learns LastAddConfirmed: with "read" from as many bookies as it
+    takes to know it, with "try" from the first that knows more, with "explicit" from explicit LACs,
+    too.
     """
 
     ledger: int = 0
