@@ -5,6 +5,7 @@ closes.
 import asyncio
 import signal
 from collections.abc import Callable
+from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
@@ -17,16 +18,22 @@ def on_stop_signal(action: Callable[[], object]) -> None:
     numbers = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
+    is_first = True
 
-    def handle(call: Callable[[], object]) -> None:
-        for number in numbers:
-            loop.add_signal_handler(number, call)
+    def act(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_first
+        if is_first and not loop.is_closed():
+            is_first = False
+            loop.call_soon_threadsafe(action)
 
-    def act_once() -> None:
-        handle(lambda: None)
-        action()
-
-    handle(act_once)
+    for number in numbers:
+        # asyncio's handler wakes the loop with a byte in a pipe, and the loop learns the signal
+        # from that byte, which is lost while other threads' calls fill the pipe.  Python's own
+        # handler runs at each signal.
+        loop.add_signal_handler(number, lambda: None)
+        signal.signal(number, act)
+    # Without this Python warns of a full pipe, in which the loop finds other bytes to wake it.
+    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
 
 
 def cancel_on_stop_signal() -> None:

@@ -57,6 +57,8 @@ class TraceServer:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
         self._connections = 0
+        self._from_threads: list[tuple[_Listener, list[Row]]] = []
+        self._lock = threading.Lock()
         self._early: _Listener | None = None
         """A listener without a connection yet: the first one to connect gets its rows."""
         if from_start:
@@ -108,11 +110,26 @@ class TraceServer:
     def _take(self, listener: "_Listener", rows: list[Row]) -> None:
         if threading.get_ident() != self._home:
             # A flush reports from another thread, and lines of two writers would be mixed.
-            self._loop.call_soon_threadsafe(self._take, listener, rows)
+            self._take_later(listener, rows)
             return
         listener.take(rows)
         if listener.waiting and sum(map(len, self._waiting())) > MOST_ROWS_WAITING:
             self._drop(max(self._listeners, key=lambda each: len(each.waiting)))
+
+    def _take_later(self, listener: "_Listener", rows: list[Row]) -> None:
+        with self._lock:
+            is_first = not self._from_threads
+            self._from_threads.append((listener, rows))
+        # One call for all that come until it runs: each call writes to the pipe that wakes the
+        # loop, and while that is full the loop misses signals.
+        if is_first:
+            self._loop.call_soon_threadsafe(self._take_all)
+
+    def _take_all(self) -> None:
+        with self._lock:
+            taken, self._from_threads = self._from_threads, []
+        for listener, rows in taken:
+            self._take(listener, rows)
 
     def _waiting(self) -> Iterator[deque[Row]]:
         return (listener.waiting for listener in self._listeners)

@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -106,6 +107,37 @@ async def test_rows_of_another_thread_are_written_by_the_event_loop(
     await asyncio.to_thread(node.record, "memtable.flushed", size=3)
     await until(lambda: len(rows) == 1)
     assert writers == {threading.get_ident()}
+
+
+async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    port = await TraceServer(node).start()
+    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
+    for stream in streams:
+        await stream.start()
+    loop, calls = asyncio.get_running_loop(), list[object]()
+    wake = loop.call_soon_threadsafe
+
+    def noting_wake(call: Callable[[], None]) -> asyncio.Handle:
+        calls.append(call)
+        return wake(call)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", noting_wake)
+
+    def flush() -> None:
+        for number in range(100):
+            node.record("memtable.flushed", size=number)
+
+    # The loop does not run before the thread has ended.
+    thread = threading.Thread(target=flush)
+    thread.start()
+    thread.join()
+    assert len(calls) == 1
+    await until(lambda: len(first) == len(second) == 100)
+    assert [row.size for row in first] == list(range(100))
+    assert second == first
 
 
 async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_go_on(
