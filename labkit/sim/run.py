@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -24,6 +24,7 @@ T = TypeVar("T")
 STEP_BUDGET = 5_000_000
 """The largest number of steps in a run; one with more counts as endless."""
 _TIME_LIMIT_S = 3600.0
+_LOOK_INTERVAL_S = 0.1
 
 
 def run(scenario: Scenario) -> Trace:
@@ -49,7 +50,11 @@ def outside_event_loops(call: Callable[[], T]) -> T:
     interrupt = Interrupt()
     with ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(interrupt.reaches, call).result()
+            result = thread.submit(interrupt.reaches, call)
+            # A signal that comes just before a wait begins does not end that wait.
+            while not result.done():
+                wait((result,), timeout=_LOOK_INTERVAL_S)
+            return result.result()
         except KeyboardInterrupt:
             interrupt.was_asked = True
             raise

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -16,22 +16,29 @@ from labkit.sim.scenario import Scenario
 from labkit.sim.scenario_values import Value
 
 MOST_TURNS = 1_000_000
+INTERRUPTED_AT = 1000
+"""By then the thread of the cell waits for the run."""
 TURNS: list[int] = []
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interrupted(Value):
-    """A step of very many turns, early in which the user interrupts the cell."""
+    """A step of very many turns, early in which the user interrupts the cell.
+
+    `reaches_main`: the system gives the signal to the main thread, not to the one that runs the
+    world.
+    """
 
     client: str = "w"
     when: Moment = START
+    reaches_main: bool = True
 
     async def run(self, node: ClientNode) -> None:
-        main = threading.main_thread().ident
-        assert main is not None
+        thread = threading.main_thread() if self.reaches_main else threading.current_thread()
+        assert thread.ident is not None
         for turn in range(MOST_TURNS):
-            if turn == 10:
-                signal.pthread_kill(main, signal.SIGINT)
+            if turn == INTERRUPTED_AT:
+                signal.pthread_kill(thread.ident, signal.SIGINT)
             TURNS.append(turn)
             await asyncio.sleep(0.001)
 
@@ -65,7 +72,15 @@ def test_an_interrupt_ends_the_run_and_is_raised_where_the_run_was_called(
     TURNS.clear()
     with pytest.raises(KeyboardInterrupt):
         where(call)
-    assert 10 <= len(TURNS) < MOST_TURNS / 10
+    assert INTERRUPTED_AT <= len(TURNS) < MOST_TURNS / 10
+
+
+def test_an_interrupt_that_the_system_gives_to_another_thread_ends_the_run() -> None:
+    TURNS.clear()
+    steps = (Interrupted(reaches_main=False),)
+    with pytest.raises(KeyboardInterrupt):
+        in_a_cell(lambda: run(replace(ENDLESS, workload=steps)))  # type: ignore[arg-type]
+    assert INTERRUPTED_AT <= len(TURNS) < MOST_TURNS / 10
 
 
 def test_runs_after_an_interrupted_one_go_to_their_ends() -> None:
