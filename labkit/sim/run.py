@@ -4,7 +4,6 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -12,7 +11,7 @@ from typing import TypeVar
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.chosen_order import ChosenOrderWorld
 from labkit.sim.collector import without_garbage_collection
-from labkit.sim.interrupt import Interrupt
+from labkit.sim.interrupt import OneThread, awaited
 from labkit.sim.loop import SimLoop
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
@@ -24,7 +23,6 @@ T = TypeVar("T")
 STEP_BUDGET = 5_000_000
 """The largest number of steps in a run; one with more counts as endless."""
 _TIME_LIMIT_S = 3600.0
-_LOOK_INTERVAL_S = 0.1
 
 
 def run(scenario: Scenario) -> Trace:
@@ -47,17 +45,8 @@ def outside_event_loops(call: Callable[[], T]) -> T:
         return call()
     if sys.platform == "emscripten":  # A browser's Python has no threads.
         return _in_place_of(running, call)
-    interrupt = Interrupt()
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            result = thread.submit(interrupt.reaches, call)
-            # A signal that comes just before a wait begins does not end that wait.
-            while not result.done():
-                wait((result,), timeout=_LOOK_INTERVAL_S)
-            return result.result()
-        except KeyboardInterrupt:
-            interrupt.was_asked = True
-            raise
+    with OneThread() as thread:
+        return awaited(thread.submit(call))
 
 
 def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:

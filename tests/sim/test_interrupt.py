@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from labkit.sim.explore.search import Findings, search
 from labkit.sim.explore.shrink import shrink
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
@@ -80,6 +81,17 @@ def test_an_interrupt_that_the_system_gives_to_another_thread_ends_the_run() -> 
     steps = (Interrupted(reaches_main=False),)
     with pytest.raises(KeyboardInterrupt):
         in_a_cell(lambda: run(replace(ENDLESS, workload=steps)))  # type: ignore[arg-type]
+    assert INTERRUPTED_AT <= len(TURNS) < MOST_TURNS / 10
+
+
+@pytest.mark.parametrize("where", [in_a_cell, lambda call: call()])
+def test_an_interrupt_ends_the_runs_that_a_search_has_under_way(
+    where: Callable[[Callable[[], object]], None],
+) -> None:
+    TURNS.clear()
+    found: list[Findings] = []
+    where(lambda: found.append(search([ENDLESS], jobs=1)))
+    assert [(each.tried, each.was_interrupted) for each in found] == [(0, True)]
     assert INTERRUPTED_AT <= len(TURNS) < MOST_TURNS / 10
 
 

@@ -28,6 +28,7 @@ from labkit.sim.collector import without_garbage_collection
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.progress import ProgressLine
+from labkit.sim.interrupt import OneThread, awaited
 from labkit.sim.loop import SimulationError
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -139,7 +140,7 @@ def in_processes(
                 under_way.append(pool.submit(work, some))
             if not under_way:
                 return
-            yield from under_way.popleft().result()
+            yield from awaited(under_way.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -163,7 +164,7 @@ def _pool(jobs: int) -> concurrent.futures.Executor:
     if sys.platform == "emscripten":
         return AtOnce()
     if jobs == 1:
-        return concurrent.futures.ThreadPoolExecutor(1)
+        return OneThread()
     return concurrent.futures.ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
     )
