@@ -23,7 +23,7 @@ from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.live.net import LOOPBACK, authority
 from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
-from labkit.live.posix import continue_process, require_posix, stop_process
+from labkit.live.posix import require_posix
 from labkit.live.private import make_private, write_private
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -104,6 +104,7 @@ class LocalCluster:
         self._settling: asyncio.Task[None] | None = None
         self._settled_us = 0
         self._settled = asyncio.Condition()
+        self._is_started = False
 
     @property
     def zookeeper(self) -> str:
@@ -141,7 +142,11 @@ class LocalCluster:
         return f"http://{authority(self._broker_host, self.ports_of(broker)['web_port'])}"
 
     def ports_of(self, name: str) -> dict[str, int]:
-        """The ports on which a node listens, as its process announced them."""
+        """The ports on which a node listens, as its process announced them last.
+
+        Raises `NodeStateError` before the cluster's start.
+        """
+        self._require_start()
         return self._find(name).ports
 
     def is_up(self, name: str) -> bool:
@@ -159,14 +164,18 @@ class LocalCluster:
     async def start(self) -> Self:
         """Start ZooKeeper, all bookies and all brokers; returns when all of them serve.
 
-        Raises `LabkitError` that says what is missing; no process is then left running.
+        Raises `NodeStateError` if they run already, and `LabkitError` that says what is missing; no
+        process is then left running.
         """
+        if self._is_started:
+            raise NodeStateError("this cluster runs already: await its stop() first")
+        self._is_started = True
         atexit.register(self._end_at_exit)
         try:
             if self._place is None:
                 await self.embedded_zookeeper.start()
             if self._traced:
-                for node in (*self._bookies.values(), *self._brokers.values()):
+                for node in self._all().values():
                     node.recorder.listen(self.trace.add)
                 self._settling = asyncio.create_task(self._settle())
             # The first bookie creates the cluster's znodes, the others find them.
@@ -188,6 +197,7 @@ class LocalCluster:
         atexit.unregister(self._end_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
+        self._is_started = False
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
@@ -206,7 +216,11 @@ class LocalCluster:
         placement: Placement = at_random,
         config: ClientConfig | None = None,
     ) -> BookKeeper:
-        """A client of this cluster; `name` is its node in the trace."""
+        """A client of this cluster; `name` is its node in the trace.
+
+        Raises `NodeStateError` before the cluster's start.
+        """
+        self._require_start()
         session = ZooKeeperStore(self.metadata)
         await session.start()
         self._sessions.append(session)
@@ -228,7 +242,8 @@ class LocalCluster:
         """Return when `trace` has all events that the nodes have reported up to now."""
         if not self._traced:
             return
-        assert self._settling is not None, "the cluster is not running"
+        self._require_start()
+        assert self._settling is not None
         now = trace_clock_us()
         while self._settled_us < now:
             turn = asyncio.create_task(self._next_turn())
@@ -243,43 +258,31 @@ class LocalCluster:
 
         Raises `NodeStateError` if it is down.
         """
-        self._find(name).running("killed").kill()
-        watch = self._find(name).watch
-        assert watch is not None
-        await watch
+        await self._find(name).kill()
 
     async def shut_down(self, name: str) -> None:
-        """SIGTERM, and wait: a broker gives up its topics, a bookie flushes.
+        """SIGTERM, and wait: a broker gives up its topics, a bookie flushes; a paused node goes on
+        first.
 
         Raises `NodeStateError` if it is down.
         """
-        self._find(name).running("shut down").terminate()
-        watch = self._find(name).watch
-        assert watch is not None
-        await watch
+        await self._find(name).shut_down()
 
     async def pause(self, name: str) -> None:
         """SIGSTOP: from the return on the node does not answer.  Raises `NodeStateError` if it is
         not running.
         """
-        node = self._find(name)
-        await stop_process(node.running("paused").pid)
-        node.paused = True
-        node.recorder.record("node.paused")
+        await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
         """SIGCONT: a paused node goes on.  Raises `NodeStateError` if it is not paused."""
-        node = self._find(name)
-        if not node.paused:
-            raise NodeStateError(f"{name} is not paused")
-        continue_process(node.running("resumed").pid)
-        node.paused = False
-        node.recorder.record("node.resumed")
+        self._find(name).resume()
 
     async def restart(self, name: str) -> None:
         """Start a node again, a bookie with its files and a broker on its ports; kills it first if
         it is up.
         """
+        self._require_start()
         if self.is_up(name):
             await self.kill(name)
         await self._start(self._find(name))
@@ -288,10 +291,9 @@ class LocalCluster:
         """Kill all nodes if `stop` was never called: a running one would write into the temporary
         folder while that is removed.
         """
-        running = [node.process for node in (*self._brokers.values(), *self._bookies.values())]
-        for process in running:
-            if process is not None and process.returncode is None:
-                kill_and_wait(process.pid)
+        for node in self._all().values():
+            if node.process is not None and node.process.returncode is None:
+                kill_and_wait(node.process.pid)
         if self.embedded_zookeeper.is_up:
             kill_and_wait(self.embedded_zookeeper.pid)
 
@@ -317,8 +319,15 @@ class LocalCluster:
             for name, folder in folders.items()
         }
 
+    def _all(self) -> dict[str, NodeProcess]:
+        return {**self._bookies, **self._brokers}
+
+    def _require_start(self) -> None:
+        if not self._is_started:
+            raise NodeStateError("this cluster is not running: await its start() first")
+
     def _find(self, name: str) -> NodeProcess:
-        nodes = {**self._bookies, **self._brokers}
+        nodes = self._all()
         if name not in nodes:
             raise BKIncorrectParameterException(
                 f"there is no {name!r}; there are {', '.join(nodes)}"
@@ -340,14 +349,7 @@ class LocalCluster:
             node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
             await node.stream.start()
         node.recorder.record("node.started")
-        node.watch = asyncio.create_task(self._watch(node))
-
-    async def _watch(self, node: NodeProcess) -> None:
-        """Record the end of the process, killed or ended by itself."""
-        assert node.process is not None
-        await node.process.wait()
-        await node.forget()
-        node.recorder.record("node.killed")
+        node.watch_end()
 
     # Where nodes run: a subclass may put each node into a separate network.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from labkit.exit_codes import how_it_ended
 from labkit.live.guard import guarded
-from labkit.live.posix import continue_process
+from labkit.live.posix import continue_process, stop_process
 from labkit.live.private import UMASK, open_log
 from labkit.live.trace_stream import TraceStream
 from labkit.model.errors import LabkitError
@@ -129,6 +129,49 @@ class NodeProcess:
             return reason
         where = "removed with its folder; name a folder to keep it"
         return f"{last} (its log is {where if self.is_temporary else log_path})"
+
+    def watch_end(self) -> None:
+        """Record the end of the process, killed or ended by itself."""
+        self.watch = asyncio.create_task(self._record_end())
+
+    async def _record_end(self) -> None:
+        assert self.process is not None
+        await self.process.wait()
+        await self.forget()
+        self.recorder.record("node.killed")
+
+    async def kill(self) -> None:
+        """SIGKILL.  Raises `NodeStateError` if it is down."""
+        self.running("killed").kill()
+        await self._ended()
+
+    async def shut_down(self) -> None:
+        """SIGTERM, and wait; a paused node goes on first.  Raises `NodeStateError` if it is
+        down.
+        """
+        process = self.running("shut down")
+        if self.paused:
+            self.resume()
+        process.terminate()
+        await self._ended()
+
+    async def _ended(self) -> None:
+        assert self.watch is not None
+        await self.watch
+
+    async def pause(self) -> None:
+        """SIGSTOP, and wait until it has stopped.  Raises `NodeStateError` if it is down."""
+        await stop_process(self.running("paused").pid)
+        self.paused = True
+        self.recorder.record("node.paused")
+
+    def resume(self) -> None:
+        """SIGCONT.  Raises `NodeStateError` if it is not paused."""
+        if not self.paused:
+            raise NodeStateError(f"{self.name} is not paused")
+        continue_process(self.running("resumed").pid)
+        self.paused = False
+        self.recorder.record("node.resumed")
 
     async def stop(self) -> None:
         """Send SIGTERM, and kill the process if it takes too long to end."""

@@ -10,12 +10,13 @@ import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
+from labkit.exit_codes import EXIT_OK
 from labkit.live.cluster import LocalCluster
 from labkit.live.node_process import NodeNotStartedError, NodeStateError
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.model.errors import BKException, BKIncorrectParameterException
 from labkit.trace.events import Event
-from tests.until import until, until_true
+from tests.until import DEADLINE_S, until, until_true
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
@@ -156,9 +157,20 @@ async def test_paused_bookie_can_be_killed_and_restarted(cluster: LocalCluster) 
         await cluster.resume("bookie-4")
 
 
+async def test_paused_bookie_can_be_shut_down(cluster: LocalCluster) -> None:
+    await cluster.pause("bookie-4")
+    async with asyncio.timeout(DEADLINE_S):
+        await cluster.shut_down("bookie-4")
+    assert cluster.exit_code_of("bookie-4") == EXIT_OK
+
+
 async def test_what_does_not_fit_the_state_of_a_bookie_is_refused(cluster: LocalCluster) -> None:
     await cluster.kill("bookie-5")
-    for verb, call in (("killed", cluster.kill), ("paused", cluster.pause)):
+    for verb, call in (
+        ("killed", cluster.kill),
+        ("paused", cluster.pause),
+        ("shut down", cluster.shut_down),
+    ):
         message = f"bookie-5 is down and cannot be {verb}; restart it first"
         with pytest.raises(NodeStateError, match=message):
             await call("bookie-5")
@@ -173,6 +185,28 @@ async def test_unknown_bookie_is_named_with_those_that_are_there(cluster: LocalC
     for ask in (cluster.is_up, cluster.folder_of):
         with pytest.raises(BKIncorrectParameterException, match="there is no ''"):
             ask("")
+
+
+async def test_start_of_a_running_cluster_is_refused_and_leaves_it_running(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    with pytest.raises(NodeStateError, match=r"runs already: await its stop\(\) first"):
+        await cluster.start()
+    assert all(map(cluster.is_up, cluster.bookie_names))
+    assert await read_back(client, await stored(client)) == b"entry"
+
+
+async def test_cluster_that_was_not_started_says_so_at_once() -> None:
+    cluster = LocalCluster(1, brokers=1)
+    for ask in (
+        cluster.connect,
+        cluster.settled,
+        lambda: cluster.restart("bookie-1"),
+    ):
+        with pytest.raises(NodeStateError, match=r"not running: await its start\(\) first"):
+            await ask()
+    with pytest.raises(NodeStateError, match=r"not running: await its start\(\) first"):
+        _ = cluster.service_url
 
 
 @pytest.mark.parametrize("bookies", [0, -1])
