@@ -99,6 +99,9 @@ class LocalCluster:
         self._broker_host = str(self._broker_keys.get("advertisedAddress", LOOPBACK))
         self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
         self._brokers = self._nodes(_BROKER, brokers, "broker.conf")
+        if traced:
+            for node in self._all().values():
+                node.recorder.listen(self.trace.add)
         self._sessions: list[ZooKeeperStore] = []
         self._clients: list[BookKeeper] = []
         self._settling: asyncio.Task[None] | None = None
@@ -175,8 +178,6 @@ class LocalCluster:
             if self._place is None:
                 await self.embedded_zookeeper.start()
             if self._traced:
-                for node in self._all().values():
-                    node.recorder.listen(self.trace.add)
                 self._settling = asyncio.create_task(self._settle())
             # The first bookie creates the cluster's znodes, the others find them.
             first, *others = self._bookies.values()

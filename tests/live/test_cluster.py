@@ -196,6 +196,14 @@ async def test_start_of_a_running_cluster_is_refused_and_leaves_it_running(
     assert await read_back(client, await stored(client)) == b"entry"
 
 
+async def test_cluster_that_is_started_again_reports_each_event_once() -> None:
+    cluster = LocalCluster(1)
+    for starts in (1, 2):
+        async with cluster:
+            await cluster.settled()
+            assert len(events_of(cluster, "node.started")) == starts
+
+
 async def test_cluster_that_was_not_started_says_so_at_once() -> None:
     cluster = LocalCluster(1, brokers=1)
     for ask in (
