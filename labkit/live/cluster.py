@@ -147,10 +147,12 @@ class LocalCluster:
     def ports_of(self, name: str) -> dict[str, int]:
         """The ports on which a node listens, as its process announced them last.
 
-        Raises `NodeStateError` before the cluster's start.
+        Raises `NodeStateError` before its first start.
         """
-        self._require_start()
-        return self._find(name).ports
+        node = self._find(name)
+        if not node.ports:
+            raise NodeStateError(f"{name} has no ports yet: await the cluster's start() first")
+        return node.ports
 
     def is_up(self, name: str) -> bool:
         """Whether the node's process lives (paused or not)."""
