@@ -65,7 +65,7 @@ class NodeProcess:
         """Whether its process is alive, running or paused."""
         return self.process is not None and self.process.returncode is None
 
-    def running(self, verb: str) -> Process:
+    def _running(self, verb: str) -> Process:
         """Its process.  Raises `NodeStateError`, that the node cannot be `verb`, if it is down."""
         process = self.process
         if process is None or process.returncode is not None:
@@ -142,14 +142,14 @@ class NodeProcess:
 
     async def kill(self) -> None:
         """SIGKILL.  Raises `NodeStateError` if it is down."""
-        self.running("killed").kill()
+        self._running("killed").kill()
         await self._ended()
 
     async def shut_down(self) -> None:
         """SIGTERM, and wait; a paused node goes on first.  Raises `NodeStateError` if it is
         down.
         """
-        process = self.running("shut down")
+        process = self._running("shut down")
         if self.paused:
             self.resume()
         process.terminate()
@@ -161,7 +161,7 @@ class NodeProcess:
 
     async def pause(self) -> None:
         """SIGSTOP, and wait until it has stopped.  Raises `NodeStateError` if it is down."""
-        await stop_process(self.running("paused").pid)
+        await stop_process(self._running("paused").pid)
         self.paused = True
         self.recorder.record("node.paused")
 
@@ -169,7 +169,7 @@ class NodeProcess:
         """SIGCONT.  Raises `NodeStateError` if it is not paused."""
         if not self.paused:
             raise NodeStateError(f"{self.name} is not paused")
-        continue_process(self.running("resumed").pid)
+        continue_process(self._running("resumed").pid)
         self.paused = False
         self.recorder.record("node.resumed")
 

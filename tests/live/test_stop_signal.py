@@ -24,8 +24,6 @@ async def main():
 asyncio.run(main())
 """
 FULL_PIPE = "for _ in range(100_000): loop.call_soon_threadsafe(lambda: None)"
-
-
 SIGTERM = "os.kill(os.getpid(), signal.SIGTERM)"
 
 
