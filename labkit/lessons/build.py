@@ -36,6 +36,7 @@ from tempfile import TemporaryDirectory
 
 import nbformat
 from nbclient import NotebookClient
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
@@ -131,6 +132,8 @@ def execute(notebook: NotebookNode) -> None:
         # What processes beneath the notebook say there is of this run and this machine alone.
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    # How a kernel cuts a text into messages is chance.
+    CoalesceStreamsPreprocessor().preprocess(notebook, {})
     # The kernel's own description names its exact Python.
     notebook.metadata["language_info"] = _LANGUAGE
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.lessons.build import SOURCES, parse
+from labkit.lessons.build import SOURCES, execute, parse
 
 SOURCE = """\
 # %% [markdown]
@@ -59,6 +59,14 @@ def test_a_talkative_cell_scrolls_and_is_not_compared() -> None:
 def test_a_block_that_does_not_end_is_refused() -> None:
     with pytest.raises(ValueError, match="`# learner` has no `# end`"):
         parse(SOURCE.replace("    # end\n", ""), "p", "learner")
+
+
+def test_what_a_cell_prints_between_two_pictures_is_one_output() -> None:
+    body = 'from IPython.display import Latex\nfor n in "ab":\n    print(n, flush=True)\n'
+    notebook = parse(f"# %%\n{body}display(Latex('x'))\nprint('c')\n", "p", "learner")
+    execute(notebook)
+    outputs = notebook.cells[0].outputs
+    assert [output.get("text") for output in outputs] == ["a\nb\n", None, "c\n"]
 
 
 @pytest.mark.parametrize("source", sorted(SOURCES.glob("*.py")), ids=lambda s: s.stem)
