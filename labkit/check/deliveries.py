@@ -26,6 +26,9 @@ from labkit.trace.events import Event
 _Subscription: TypeAlias = tuple[str, str]
 """A topic and the name of the subscription."""
 
+_Acknowledged: TypeAlias = tuple[str, str, int, int, int]
+"""The consumer, the broker, and the place: ledger, entry and index in the batch."""
+
 
 def _of(delivered: MessageDelivered) -> _Subscription:
     return delivered.message.topic, delivered.subscription
@@ -225,21 +228,23 @@ class NoMessageIsSkipped(Check):
 
 
 class _Taken:
-    """The acknowledgements that brokers have taken since each subscription began."""
+    """The acknowledgements that brokers have taken since each subscription began, each with its
+    number among the answers.
+    """
 
     def __init__(self) -> None:
-        self._of: dict[_Subscription, dict[tuple[str, str, int, int, int], EntryAcknowledged]] = {}
+        self._of: dict[_Subscription, dict[_Acknowledged, tuple[int, EntryAcknowledged]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """Requests without an answer: what one asks for may still be done later."""
         self._starts = _Starts()
 
-    def add(self, answer: EntryAcknowledged) -> None:
+    def add(self, number: int, answer: EntryAcknowledged) -> None:
         """Remember it, unless it may have been taken before the subscription started over."""
         subscription = answer.topic, answer.subscription
         is_of_this_start = self._starts.is_after(subscription, answer.asked)
         if is_of_this_start and not self._starting_over[subscription]:
-            where = answer.ledger, answer.entry, answer.batch_index
-            self._of.setdefault(subscription, {})[answer.consumer, answer.broker, *where] = answer
+            what = answer.consumer, answer.broker, answer.ledger, answer.entry, answer.batch_index
+            self._of.setdefault(subscription, {})[what] = number, answer
 
     def start_over(self, answer: StartedOver) -> None:
         """Forget those of the subscription."""
@@ -250,10 +255,16 @@ class _Taken:
             self._starts.add(answer)
 
     def find(self, again: MessageDelivered) -> EntryAcknowledged | None:
-        """The consumer's acknowledgement of that message, or of its whole entry."""
-        taken, who = self._of.get(_of(again), {}), (again.consumer, again.broker)
-        entry = again.ledger, again.entry
-        return taken.get((*who, *entry, -1)) or taken.get((*who, *entry, again.batch_index))
+        """The consumer's acknowledgement of that message, or of its whole entry, of which it had
+        the answer when the message arrived.
+        """
+        taken = self._of.get(_of(again), {})
+        entry = again.consumer, again.broker, again.ledger, again.entry
+        for what in ((*entry, -1), (*entry, again.batch_index)):
+            number, answer = taken.get(what, (again.came, None))
+            if number < again.came:
+                return answer
+        return None
 
 
 class AcknowledgedIsNotDeliveredAgain(Check):
@@ -262,7 +273,8 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     does not start over.
 
     The next broker may deliver again what was acknowledged last, since cursors are stored a little
-    later.  Another consumer may have been sent the entry before.
+    later.  Another consumer may have been sent the entry before; so may the same one, where the
+    broker sent the entry again before it took the acknowledgement.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -277,9 +289,9 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     def finish(self) -> None:
         """Look for deliveries behind acknowledgements."""
         taken = _Taken()
-        for answer in self.facts.answers:
+        for number, answer in enumerate(self.facts.answers):
             if isinstance(answer, EntryAcknowledged):
-                taken.add(answer)
+                taken.add(number, answer)
             elif isinstance(answer, StartedOver):
                 taken.start_over(answer)
             elif isinstance(answer, MessageDelivered):

@@ -68,6 +68,7 @@ class Answers:
 
     def message_delivered(
         self,
+        came: int,
         consumer: str,
         broker: str,
         subscription: str,
@@ -77,12 +78,14 @@ class Answers:
         in_order: bool,
         durable: bool,
     ) -> None:
-        """A consumer of the subscription got this message from that broker."""
+        """A consumer of the subscription got this message from that broker, which arrived after so
+        many answers.
+        """
         place = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         who = consumer, broker, subscription, in_order, durable
         where = place.ledger_id, place.entry_id, place.batch_index
-        self.noted.append(MessageDelivered(len(self._rows), *who, content, *where))
+        self.noted.append(MessageDelivered(len(self._rows), came, *who, content, *where))
 
     def entry_acknowledged(
         self,

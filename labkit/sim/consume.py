@@ -124,10 +124,12 @@ class Consume(Value):
 
 
 class _Delivered(NamedTuple):
-    """An entry that was delivered.  `left`: of a batch the bits of the messages that are delivered,
-    None for all; `epoch`: the number of requests for redelivery before it.
+    """An entry that was delivered.  `came`: the number of answers before it; `left`: of a batch the
+    bits of the messages that are delivered, None for all; `epoch`: the number of requests for
+    redelivery before it.
     """
 
+    came: int
     position: Position
     data: bytes
     left: int | None
@@ -227,6 +229,7 @@ class _Consumer:
         messages = [each for each in delivered if each.message_id > self._behind]
         for message in messages:
             self._node.world.answers.message_delivered(
+                entry.came,
                 self._name,
                 self._connection.host,
                 self._step.subscription,
@@ -352,8 +355,8 @@ class _Consumer:
         if command.type == BaseCommand.MESSAGE:
             message = command.message
             left = bits_of(message.ack_set) if message.ack_set else None
-            where = position_of(message.message_id)
-            self._inbox.put_nowait(_Delivered(where, data, left, message.consumer_epoch))
+            came, where = len(self._node.world.answers.noted), position_of(message.message_id)
+            self._inbox.put_nowait(_Delivered(came, where, data, left, message.consumer_epoch))
         elif command.type == BaseCommand.CLOSE_CONSUMER:
             self._gone()
 
