@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -19,6 +20,11 @@ from labkit.metadata.cluster import init_cluster
 from labkit.trace.recorder import Recorder
 from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
+
+PATIENT = ClientConfig(request_timeout_s=60.0)
+"""On a busy machine Apache's bookie may need over 5 s for its first 5 MB, and few clusters have a
+bookie to replace it.
+"""
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ class Cluster:
             placement,
             lambda: random.getrandbits(63),
             wall_clock_ms,
+            PATIENT,
         )
         self._cleanup.callback(client.close)
         return client
