@@ -143,7 +143,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
 
     The trace shows a closed ledger when the metadata store's answer reaches the node that closed
     it; another node may have read the change before that.  So the order of events of two nodes is
-    only a doubt.
+    only a doubt, and so is a ledger that another node began to recover: the answer may be lost.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -185,6 +185,11 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
             elif before.closed is None and event.note.endswith(_OPENED):
                 # Its connection may have broken before it got the answer.
                 self.doubt(f"the run does not show ledger {before.ledger_id} being closed")
+            elif before.closed is None and (others := _recoverers_before(event, before)):
+                self.doubt(
+                    f"{min(others)} may have closed ledger {before.ledger_id}, and not have heard"
+                    " of it"
+                )
             else:
                 self.broke(
                     event,
@@ -192,3 +197,9 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                     f" {before.ledger_id} was still open",
                     before.created,
                 )
+
+
+def _recoverers_before(rolled: Event, ledger: LedgerFacts) -> set[str]:
+    """The other nodes that began to recover the ledger before that event."""
+    begun = {node for node, start in ledger.recoverers.items() if start.seq < rolled.seq}
+    return begun - {rolled.node}

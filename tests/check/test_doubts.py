@@ -4,6 +4,7 @@ import pytest
 
 from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.chain import OnlyOneLedgerOpenAtATime
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.fencing import FenceIsDurableBeforeItsAnswer
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
@@ -155,6 +156,20 @@ def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again
     assert unanswered().verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
     again = unanswered().fence(B0, B1, node=EPILOGUE)
     assert again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("recoverer", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
+def test_a_ledger_that_another_node_began_to_recover_may_be_closed_though_no_node_says_so(
+    recoverer: str, outcome: Outcome
+) -> None:
+    def rolled(story: Story, ledger: int) -> Story:
+        return story.tell(W, "ledger.rolled", ledger=ledger, note="t-partition-0: full")
+
+    recovered = rolled(Story(), 7).fence(B0, B1, node=recoverer)
+    check = OnlyOneLedgerOpenAtATime
+    assert rolled(recovered, 8).verdict(check).outcome is outcome
+    too_late = rolled(rolled(Story(), 7), 8).fence(B0, B1, node=recoverer)
+    assert too_late.verdict(check).outcome is Outcome.INVALID
 
 
 @pytest.mark.parametrize("check", [AckQuorumIsReached, WriteSetIsRight])
