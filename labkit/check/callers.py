@@ -158,6 +158,9 @@ class ClosedLengthIsRight(ContentCheck):
 class StepsEnd(Check):
     """A client that lives ends each step of its work, if necessary with an error, within 30 seconds
     after the end of the run, when all faults are repaired.
+
+    What is lost on all disks that have it is not repaired: a broker that needs such an entry tries
+    to open its topic for ever, and so do the topic's clients.
     """
 
     @on("step.ended")
@@ -170,10 +173,18 @@ class StepsEnd(Check):
         for answer in self.facts.answers:
             if not isinstance(answer, StepOutlastedRun):
                 continue
-            self.judged += 1
-            if not answer.has_ended:
+            if answer.has_ended:
+                self.judged += 1
+            elif self._is_an_entry_lost():
+                self.doubt("an entry may be lost on all disks that had it")
+            else:
                 self.broke(
                     self.facts.before(answer),
                     f"{answer.node} has not ended its step ({answer.step}) {answer.waited_s:g} s"
                     " after the end of the run",
                 )
+
+    def _is_an_entry_lost(self) -> bool:
+        """Whether the disks of as many bookies failed as a ledger has copies of each entry."""
+        copies = (ledger.write_quorum for ledger in self.ledgers.values() if ledger.created)
+        return len(self.facts.bad_disks) >= min(copies, default=1)

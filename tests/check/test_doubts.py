@@ -4,6 +4,7 @@ import pytest
 
 from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.callers import StepsEnd
 from labkit.check.chain import OnlyOneLedgerOpenAtATime
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.fencing import FenceIsDurableBeforeItsAnswer
@@ -14,6 +15,7 @@ from labkit.check.reading import NothingBeyondLacIsRead
 from labkit.check.specification import NoOutOfOrderEntries, TypeOK
 from labkit.check.specification_end import LedgerIsClosed
 from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
+from tests.check.caller_cases import Answered
 from tests.check.cases import written
 from tests.check.cluster_cases import gone, hung
 from tests.check.story import B0, B1, B2, B3, EPILOGUE, R, Story, W
@@ -170,6 +172,18 @@ def test_a_ledger_that_another_node_began_to_recover_may_be_closed_though_no_nod
     assert rolled(recovered, 8).verdict(check).outcome is outcome
     too_late = rolled(rolled(Story(), 7), 8).fence(B0, B1, node=recoverer)
     assert too_late.verdict(check).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("bookies", "outcome"), [((B0,), Outcome.INVALID), ((B0, B1), Outcome.UNKNOWN)]
+)
+def test_a_step_may_last_where_as_many_disks_failed_as_an_entry_has_copies(
+    bookies: tuple[str, ...], outcome: Outcome
+) -> None:
+    story = Answered("E=3 Qw=2 Qa=2")
+    for bookie in bookies:
+        story.tell(bookie, "disk.rotted")
+    assert story.outlasts(has_ended=False).verdict(StepsEnd).outcome is outcome
 
 
 @pytest.mark.parametrize("check", [AckQuorumIsReached, WriteSetIsRight])
