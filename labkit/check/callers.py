@@ -159,9 +159,20 @@ class StepsEnd(Check):
     """A client that lives ends each step of its work, if necessary with an error, within 30 seconds
     after the end of the run, when all faults are repaired.
 
-    What is lost on all disks that have it is not repaired: a broker that needs such an entry tries
-    to open its topic for ever, and so do the topic's clients.
+    An entry that failed disks have lost, all its copies, is not repaired: a broker that needs it
+    tries to open its topic for ever, and so do the topic's clients.
     """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._not_read: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+        """By ledger and entry the bookies with a failed disk that did not give the entry."""
+
+    @on("read.failed")
+    def not_read(self, event: Event) -> None:
+        """Note a copy that may be lost."""
+        if event.peer in self.facts.bad_disks:
+            self._not_read[event.ledger, event.entry].add(event.peer)
 
     @on("step.ended")
     def ended(self, _: Event) -> None:
@@ -176,7 +187,7 @@ class StepsEnd(Check):
             if answer.has_ended:
                 self.judged += 1
             elif self._is_an_entry_lost():
-                self.doubt("an entry may be lost on all disks that had it")
+                self.doubt("failed disks may have lost all copies of an entry")
             else:
                 self.broke(
                     self.facts.before(answer),
@@ -185,6 +196,7 @@ class StepsEnd(Check):
                 )
 
     def _is_an_entry_lost(self) -> bool:
-        """Whether the disks of as many bookies failed as a ledger has copies of each entry."""
-        copies = (ledger.write_quorum for ledger in self.ledgers.values() if ledger.created)
-        return len(self.facts.bad_disks) >= min(copies, default=1)
+        return any(
+            len(bookies) >= self.ledgers[ledger].write_quorum
+            for (ledger, _), bookies in self._not_read.items()
+        )

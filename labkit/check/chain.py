@@ -143,12 +143,20 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
 
     The trace shows a closed ledger when the metadata store's answer reaches the node that closed
     it; another node may have read the change before that.  So the order of events of two nodes is
-    only a doubt, and so is a ledger that another node began to recover: the answer may be lost.
+    only a doubt, and so is a ledger that another node was about to close: the answer may be lost.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._early: list[tuple[Event, LedgerFacts]] = []
+        self._early: list[tuple[Event, LedgerFacts, set[str]]] = []
+        """A new ledger, the one before it, and the other nodes that may have closed that."""
+        self._fenced: defaultdict[int, set[str]] = defaultdict(set)
+        """By ledger the recoverers that have fenced it: only they can close it."""
+
+    @on("recovery.covered")
+    def covered(self, event: Event) -> None:
+        """Note that the node may close the ledger."""
+        self._fenced[event.ledger].add(event.node)
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:
@@ -162,11 +170,12 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
         if before.created is None:
             self.begins_late(before)
         elif before.closed is None:
-            self._early.append((event, before))
+            others = self._fenced[before.ledger_id] - {event.node}
+            self._early.append((event, before, others))
 
     def finish(self) -> None:
         """Look for the node that closed each ledger that seemed to be open."""
-        for event, before in self._early:
+        for event, before, others in self._early:
             if before.closed is not None and before.closed.node != event.node:
                 self.doubt(
                     f"the trace does not hold when ledger {before.ledger_id} was closed, only when"
@@ -185,7 +194,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
             elif before.closed is None and event.note.endswith(_OPENED):
                 # Its connection may have broken before it got the answer.
                 self.doubt(f"the run does not show ledger {before.ledger_id} being closed")
-            elif before.closed is None and (others := _recoverers_before(event, before)):
+            elif before.closed is None and others:
                 self.doubt(
                     f"{min(others)} may have closed ledger {before.ledger_id}, and not have heard"
                     " of it"
@@ -197,9 +206,3 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                     f" {before.ledger_id} was still open",
                     before.created,
                 )
-
-
-def _recoverers_before(rolled: Event, ledger: LedgerFacts) -> set[str]:
-    """The other nodes that began to recover the ledger before that event."""
-    begun = {node for node, start in ledger.recoverers.items() if start.seq < rolled.seq}
-    return begun - {rolled.node}

@@ -29,6 +29,8 @@ _Subscription: TypeAlias = tuple[str, str]
 _Acknowledged: TypeAlias = tuple[str, str, int, int, int]
 """The consumer, the broker, and the place: ledger, entry and index in the batch."""
 
+_Numbered: TypeAlias = tuple[int, EntryAcknowledged]
+
 
 def _of(delivered: MessageDelivered) -> _Subscription:
     return delivered.message.topic, delivered.subscription
@@ -233,7 +235,7 @@ class _Taken:
     """
 
     def __init__(self) -> None:
-        self._of: dict[_Subscription, dict[_Acknowledged, tuple[int, EntryAcknowledged]]] = {}
+        self._of: dict[_Subscription, dict[_Acknowledged, list[_Numbered]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """Requests without an answer: what one asks for may still be done later."""
         self._starts = _Starts()
@@ -244,7 +246,8 @@ class _Taken:
         is_of_this_start = self._starts.is_after(subscription, answer.asked)
         if is_of_this_start and not self._starting_over[subscription]:
             what = answer.consumer, answer.broker, answer.ledger, answer.entry, answer.batch_index
-            self._of.setdefault(subscription, {})[what] = number, answer
+            taken = self._of.setdefault(subscription, {})
+            taken.setdefault(what, []).append((number, answer))
 
     def start_over(self, answer: StartedOver) -> None:
         """Forget those of the subscription."""
@@ -255,15 +258,15 @@ class _Taken:
             self._starts.add(answer)
 
     def find(self, again: MessageDelivered) -> EntryAcknowledged | None:
-        """The consumer's acknowledgement of that message, or of its whole entry, of which it had
-        the answer when the message arrived.
+        """The consumer's last acknowledgement of that message, or of its whole entry, that was
+        answered when the message arrived.
         """
         taken = self._of.get(_of(again), {})
         entry = again.consumer, again.broker, again.ledger, again.entry
         for what in ((*entry, -1), (*entry, again.batch_index)):
-            number, answer = taken.get(what, (again.came, None))
-            if number < again.came:
-                return answer
+            for number, answer in reversed(taken.get(what, [])):
+                if number < again.came:
+                    return answer
         return None
 
 

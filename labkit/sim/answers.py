@@ -78,8 +78,8 @@ class Answers:
         in_order: bool,
         durable: bool,
     ) -> None:
-        """A consumer of the subscription got this message from that broker, which arrived after so
-        many answers.
+        """A consumer of the subscription got this message from that broker; `came`: the number of
+        answers before it arrived.
         """
         place = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)

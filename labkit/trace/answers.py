@@ -76,7 +76,7 @@ class MessageReceived(NamedTuple):
 
 class MessageDelivered(NamedTuple):
     """A consumer of the subscription got this message from that broker, stored as this entry.
-    `came`: the number of answers before it arrived; it waits until the consumer has time.
+    `came`: the number of answers before it arrived; a busy consumer takes it later.
     `in_order`: the subscription's type promises the order of the topic.  `durable`: it stays when
     its consumer leaves, and the topic keeps what it has not acknowledged.
     """

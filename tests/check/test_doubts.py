@@ -16,7 +16,7 @@ from labkit.check.specification import NoOutOfOrderEntries, TypeOK
 from labkit.check.specification_end import LedgerIsClosed
 from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.check.caller_cases import Answered
-from tests.check.cases import written
+from tests.check.cases import TOPIC, chain, written
 from tests.check.cluster_cases import gone, hung
 from tests.check.story import B0, B1, B2, B3, EPILOGUE, R, Story, W
 
@@ -161,28 +161,31 @@ def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again
 
 
 @pytest.mark.parametrize(("recoverer", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
-def test_a_ledger_that_another_node_began_to_recover_may_be_closed_though_no_node_says_so(
+def test_a_ledger_that_another_node_has_fenced_may_be_closed_though_no_node_says_so(
     recoverer: str, outcome: Outcome
 ) -> None:
-    def rolled(story: Story, ledger: int) -> Story:
-        return story.tell(W, "ledger.rolled", ledger=ledger, note="t-partition-0: full")
+    def rolled_after(story: Story) -> Outcome:
+        rolled = story.tell(W, "ledger.rolled", ledger=8, note=f"{TOPIC}: full")
+        return rolled.verdict(OnlyOneLedgerOpenAtATime).outcome
 
-    recovered = rolled(Story(), 7).fence(B0, B1, node=recoverer)
-    check = OnlyOneLedgerOpenAtATime
-    assert rolled(recovered, 8).verdict(check).outcome is outcome
-    too_late = rolled(rolled(Story(), 7), 8).fence(B0, B1, node=recoverer)
-    assert too_late.verdict(check).outcome is Outcome.INVALID
+    assert rolled_after(chain(rolled=(7,)).fence(B0, B1, node=recoverer)) is outcome
+    only_begun = chain(rolled=(7,)).tell(recoverer, "recovery.started")
+    assert rolled_after(only_begun) is Outcome.INVALID
+    fenced_later = chain(close=False).fence(B0, B1, node=recoverer)
+    assert fenced_later.verdict(OnlyOneLedgerOpenAtATime).outcome is Outcome.INVALID
 
 
 @pytest.mark.parametrize(
-    ("bookies", "outcome"), [((B0,), Outcome.INVALID), ((B0, B1), Outcome.UNKNOWN)]
+    ("rotted", "outcome"), [((B0, B2), Outcome.INVALID), ((B0, B1), Outcome.UNKNOWN)]
 )
-def test_a_step_may_last_where_as_many_disks_failed_as_an_entry_has_copies(
-    bookies: tuple[str, ...], outcome: Outcome
+def test_a_step_may_last_where_the_disks_with_all_copies_of_an_entry_failed(
+    rotted: tuple[str, ...], outcome: Outcome
 ) -> None:
     story = Answered("E=3 Qw=2 Qa=2")
-    for bookie in bookies:
+    for bookie in rotted:
         story.tell(bookie, "disk.rotted")
+    for bookie in (B0, B1):
+        story.tell("reader", "read.failed", 0, peer=bookie)
     assert story.outlasts(has_ended=False).verdict(StepsEnd).outcome is outcome
 
 

@@ -22,9 +22,7 @@ from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
 
 PATIENT = ClientConfig(request_timeout_s=60.0)
-"""On a busy machine Apache's bookie may need over 5 s for its first 5 MB, and few clusters have a
-bookie to replace it.
-"""
+"""A bookie that answers late on a busy machine would be replaced, and few clusters have another."""
 
 
 @dataclass(slots=True)

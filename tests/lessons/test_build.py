@@ -61,7 +61,7 @@ def test_a_block_that_does_not_end_is_refused() -> None:
         parse(SOURCE.replace("    # end\n", ""), "p", "learner")
 
 
-def test_what_a_cell_prints_between_two_pictures_is_one_output() -> None:
+def test_what_a_cell_prints_before_or_after_a_picture_is_one_output() -> None:
     body = 'from IPython.display import Latex\nfor n in "ab":\n    print(n, flush=True)\n'
     notebook = parse(f"# %%\n{body}display(Latex('x'))\nprint('c')\n", "p", "learner")
     execute(notebook)
