@@ -16,9 +16,9 @@ OTHERS = """
     concurrent.futures.process concurrent.futures.thread google.protobuf.internal.builder
     google_crc32c importlib.resources ipywidgets kazoo.client logging.handlers
     multiprocessing.connection multiprocessing.popen_spawn_posix multiprocessing.resource_tracker
-    multiprocessing.spawn nbclient nbformat numpy pandas plotly.graph_objects psutil
-    pyarrow.parquet pyspark.sql pyspark.sql.datasource pytest shutil subprocess tempfile
-    tornado.web
+    multiprocessing.spawn nbclient nbconvert.preprocessors nbformat numpy pandas
+    plotly.graph_objects psutil pyarrow.parquet pyspark.sql pyspark.sql.datasource pytest shutil
+    subprocess tempfile tornado.web
 """
 
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
