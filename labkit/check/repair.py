@@ -31,6 +31,10 @@ class RepairIsComplete(AttemptCheck):
         self._repaired: defaultdict[int, dict[tuple[str, int], Event]] = defaultdict(dict)
         """By ledger: the first repair that named a bookie for an entry."""
         self._begun: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+        self._copying: defaultdict[int, set[str]] = defaultdict(set)
+        """By ledger: the workers that copied entries and have not reported a new ensemble since."""
+        self._died_copying: defaultdict[int, set[str]] = defaultdict(set)
+        """By ledger: those of them that began again, and so died in the attempt before."""
         self._deferred: defaultdict[int, dict[str, list[_Deferred]]] = defaultdict(dict)
         """By ledger and recoverer: the ensembles that it stores when it closes the ledger.  If the
         answer of the metadata store is lost, it does not report that it did.
@@ -38,13 +42,22 @@ class RepairIsComplete(AttemptCheck):
 
     @on("replication.started")
     def started(self, event: Event) -> None:
-        """Note that the worker has the ledger."""
+        """Note that the worker has the ledger, and how its attempt before ended."""
         self._begun[event.ledger][event.node] = event
+        if event.node in self._copying[event.ledger]:
+            self._is_no_longer_copying(event)
+            self._died_copying[event.ledger].add(event.node)
+
+    @on("entry.copied")
+    def copied(self, event: Event) -> None:
+        """Note that the worker may go on and name the bookie."""
+        self._copying[event.ledger].add(event.node)
 
     @on("replication.deferred")
     def deferred(self, event: Event) -> None:
         """Note that the worker releases the ledger."""
         self._begun[event.ledger].pop(event.node, None)
+        self._is_no_longer_copying(event)
 
     @on("ensemble.deferred")
     def ensemble_deferred(self, event: Event) -> None:
@@ -60,6 +73,7 @@ class RepairIsComplete(AttemptCheck):
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         """Judge an ensemble that a repair stores: neither the writer nor a recoverer stored it."""
+        self._is_no_longer_copying(event)
         ledger = self.ledgers[event.ledger]
         if event.node in self.facts.caretakers and event.node not in ledger.recovering:
             ensemble = names(event.note)
@@ -70,10 +84,14 @@ class RepairIsComplete(AttemptCheck):
     @on("fragment.replicated")
     def replicated(self, event: Event) -> None:
         """Judge the end of a fragment's repair, which names the bookies."""
+        self._is_no_longer_copying(event)
         ledger = self.ledgers[event.ledger]
         known = ledger.segments.ensembles
         fresh = [name for name in names(event.note) if any(name in each for each in known)]
         self._named(event, ledger, fresh)
+
+    def _is_no_longer_copying(self, event: Event) -> None:
+        self._copying[event.ledger].discard(event.node)
 
     def _named(self, event: Event, ledger: LedgerFacts, fresh: list[str]) -> None:
         first = max(event.entry, 0)
@@ -109,9 +127,10 @@ class RepairIsComplete(AttemptCheck):
         """Look whether every named bookie is up and has its entries."""
         ledger = self.ledgers[event.ledger]
         begun = self._begun[event.ledger].pop(event.node, None)
-        if self._begun[event.ledger]:
-            died = next(iter(self._begun[event.ledger]))
-            self.doubt(f"{died} may have changed ledger {event.ledger} without reporting it")
+        self._is_no_longer_copying(event)
+        silent = (*self._begun[event.ledger], *sorted(self._died_copying[event.ledger]))
+        if silent:
+            self.doubt(f"{silent[0]} may have changed ledger {event.ledger} without reporting it")
             return
         if ledger.deleted is not None:
             return

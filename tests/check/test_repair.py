@@ -36,6 +36,25 @@ def test_a_dead_bookie_may_be_named_where_a_writer_still_adds() -> None:
     assert repaired_while_open("b0,b1,b2") is not Outcome.INVALID
 
 
+def repaired_by_a_worker_that_died_in_its_attempt_before(*steps: tuple[str, str]) -> Outcome:
+    """b2 is dead; b1 takes these steps in a repair of entry 0, is killed, and repairs it again."""
+    story = Story().add(0).close(0).tell(B2, "node.killed").tell(B1, "replication.started")
+    for kind, note in steps:
+        story.tell(B1, kind, 0, peer=B3, note=note)
+    story.tell(B1, "node.killed").tell(B1, "node.started").tell(B1, "replication.started")
+    return story.tell(B1, "replication.done").verdict(RepairIsComplete).outcome
+
+
+def test_a_worker_may_have_died_before_it_reported_which_bookie_it_named() -> None:
+    copied, put_off = ("entry.copied", ""), ("replication.deferred", "entry 1 could not be read")
+    died = repaired_by_a_worker_that_died_in_its_attempt_before
+    assert died(copied) is Outcome.UNKNOWN
+    assert died() is Outcome.INVALID
+    assert died(copied, put_off) is Outcome.INVALID
+    assert died(copied, ("ensemble.set", "b0,b1,b3")) is Outcome.VALID
+    assert died(copied, ("ensemble.set", "b0,b1,b2")) is Outcome.INVALID
+
+
 def named_by_a_repair_and_then_by_the_writer(denied: int) -> Outcome:
     """A repair copies entry 0 to b3; then a writer sends it entry 1, which b3 never stores."""
     story = Story().store(0).confirm(0).tell(W, "ensemble.set", 1, note="b0,b1,b2")
