@@ -12,6 +12,7 @@ from labkit.check.promise import Check
 from labkit.trace.events import Event
 
 _NO_ANSWER = "MetadataUnavailableError"
+_NO_LEDGER = "BKNoSuchLedgerExistsOnMetadataServerException"
 
 
 class _EpilogueCheck(Check):
@@ -108,8 +109,8 @@ class LedgerIsClosed(Check):
 
     The specification's liveness: judged when an epilogue has opened every ledger with recovery, and
     open where a bookie that it needed could not be asked, where the metadata store did not answer
-    whether it took the end, or where another recoverer may have closed the ledger without hearing
-    of it.
+    whether it took the end, where another recoverer may have closed the ledger without hearing of
+    it, or where a node asked for its deletion, heard nothing, and the epilogue then found it gone.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -117,14 +118,26 @@ class LedgerIsClosed(Check):
         self._unasked: dict[int, Event] = {}
         self._unanswered: dict[int, Event] = {}
         """Ledgers whose last recovery by the epilogue ended without an answer of the store."""
+        self._deleting: dict[int, Event] = {}
+        self._gone: set[int] = set()
+        """Ledgers with a deletion under way that were not there at the end of a recovery by the
+        epilogue.
+        """
         self._begun: defaultdict[int, set[str]] = defaultdict(set)
         """By ledger the recoverers that have not reported that it is closed."""
 
+    @on("ledger.deleting")
+    def deleting(self, event: Event) -> None:
+        """Note who asks the store to delete it: that may come late, and its answer never."""
+        self._deleting.setdefault(event.ledger, event)
+
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:
-        """Note that the store did not answer: the end may be stored."""
+        """Note that the store did not answer: the end may be stored.  Or that it has no ledger."""
         if event.node == EPILOGUE and event.note == _NO_ANSWER:
             self._unanswered[event.ledger] = event
+        if event.node == EPILOGUE and event.note == _NO_LEDGER and event.ledger in self._deleting:
+            self._gone.add(event.ledger)
 
     @on("recovery.started", "ledger.unreadable")
     def tried_again(self, event: Event) -> None:
@@ -133,7 +146,8 @@ class LedgerIsClosed(Check):
 
     @on("recovery.started")
     def started(self, event: Event) -> None:
-        """Note that the node may close the ledger."""
+        """Note that the node may close the ledger, which is there."""
+        self._gone.discard(event.ledger)
         self._begun[event.ledger].add(event.node)
 
     @on("recovery.ended")
@@ -158,6 +172,9 @@ class LedgerIsClosed(Check):
                 self.doubt(f"{unasked.peer} could not be asked for ledger {number} at the end")
             elif number in self._unanswered:
                 self.doubt(f"the metadata store did not say whether ledger {number} is closed")
+            elif number in self._gone:
+                deleting = self._deleting[number]
+                self.doubt(f"{deleting.node} may have deleted ledger {number}, and not heard of it")
             elif EPILOGUE in ledger.recoverers:
                 self._judge(number, ledger.recoverers[EPILOGUE])
             elif ledger.created is not None:

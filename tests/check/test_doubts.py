@@ -160,6 +160,22 @@ def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again
     assert again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
 
 
+def test_a_deletion_whose_answer_was_lost_may_come_while_the_ledger_is_recovered() -> None:
+    def not_there(*, deleting: bool) -> Story:
+        story = written()
+        if deleting:
+            story.tell(W, "ledger.deleting")
+        story.fence(B0, B1, node=EPILOGUE)
+        gone = "BKNoSuchLedgerExistsOnMetadataServerException"
+        story.tell(EPILOGUE, "recovery.failed", note=gone)
+        return story.tell(EPILOGUE, "ledger.unreadable")
+
+    assert not_there(deleting=True).verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
+    assert not_there(deleting=False).verdict(LedgerIsClosed).outcome is Outcome.INVALID
+    there_again = not_there(deleting=True).fence(B0, B1, node=EPILOGUE)
+    assert there_again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
+
+
 @pytest.mark.parametrize(("recoverer", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
 def test_a_ledger_that_another_node_has_fenced_may_be_closed_though_no_node_says_so(
     recoverer: str, outcome: Outcome
