@@ -159,8 +159,8 @@ class StepsEnd(Check):
     """A client that lives ends each step of its work, if necessary with an error, within 30 seconds
     after the end of the run, when all faults are repaired.
 
-    An entry that failed disks have lost, all its copies, is not repaired: a broker that needs it
-    tries to open its topic for ever, and so do the topic's clients.
+    An entry whose copies were all lost on failed disks stays lost: a broker that needs it tries to
+    open its topic for ever, and the topic's clients try for ever too.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -45,7 +45,7 @@ class RepairIsComplete(AttemptCheck):
         """Note that the worker has the ledger, and how its attempt before ended."""
         self._begun[event.ledger][event.node] = event
         if event.node in self._copying[event.ledger]:
-            self._is_no_longer_copying(event)
+            self._stop_copying(event)
             self._died_copying[event.ledger].add(event.node)
 
     @on("entry.copied")
@@ -57,7 +57,7 @@ class RepairIsComplete(AttemptCheck):
     def deferred(self, event: Event) -> None:
         """Note that the worker releases the ledger."""
         self._begun[event.ledger].pop(event.node, None)
-        self._is_no_longer_copying(event)
+        self._stop_copying(event)
 
     @on("ensemble.deferred")
     def ensemble_deferred(self, event: Event) -> None:
@@ -73,7 +73,7 @@ class RepairIsComplete(AttemptCheck):
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         """Judge an ensemble that a repair stores: neither the writer nor a recoverer stored it."""
-        self._is_no_longer_copying(event)
+        self._stop_copying(event)
         ledger = self.ledgers[event.ledger]
         if event.node in self.facts.caretakers and event.node not in ledger.recovering:
             ensemble = names(event.note)
@@ -84,13 +84,13 @@ class RepairIsComplete(AttemptCheck):
     @on("fragment.replicated")
     def replicated(self, event: Event) -> None:
         """Judge the end of a fragment's repair, which names the bookies."""
-        self._is_no_longer_copying(event)
+        self._stop_copying(event)
         ledger = self.ledgers[event.ledger]
         known = ledger.segments.ensembles
         fresh = [name for name in names(event.note) if any(name in each for each in known)]
         self._named(event, ledger, fresh)
 
-    def _is_no_longer_copying(self, event: Event) -> None:
+    def _stop_copying(self, event: Event) -> None:
         self._copying[event.ledger].discard(event.node)
 
     def _named(self, event: Event, ledger: LedgerFacts, fresh: list[str]) -> None:
@@ -127,7 +127,7 @@ class RepairIsComplete(AttemptCheck):
         """Look whether every named bookie is up and has its entries."""
         ledger = self.ledgers[event.ledger]
         begun = self._begun[event.ledger].pop(event.node, None)
-        self._is_no_longer_copying(event)
+        self._stop_copying(event)
         silent = (*self._begun[event.ledger], *sorted(self._died_copying[event.ledger]))
         if silent:
             self.doubt(f"{silent[0]} may have changed ledger {event.ledger} without reporting it")

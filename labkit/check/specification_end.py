@@ -119,6 +119,7 @@ class LedgerIsClosed(Check):
         self._unanswered: dict[int, Event] = {}
         """Ledgers whose last recovery by the epilogue ended without an answer of the store."""
         self._deleting: dict[int, Event] = {}
+        """By ledger the first request to delete it."""
         self._gone: set[int] = set()
         """Ledgers with a deletion under way that were not there at the end of a recovery by the
         epilogue.
@@ -146,7 +147,7 @@ class LedgerIsClosed(Check):
 
     @on("recovery.started")
     def started(self, event: Event) -> None:
-        """Note that the node may close the ledger, which is there."""
+        """Note that the ledger is there, and that the node may close it."""
         self._gone.discard(event.ledger)
         self._begun[event.ledger].add(event.node)
 
