@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePath
 from time import monotonic
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -141,7 +142,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     yield
 
 
-def refuse_java_without_its_marker(event: str, arguments: tuple[object, ...]) -> None:
+def refuse_java_without_its_marker(event: str, arguments: tuple[Any, ...]) -> None:
     """Python's audit hook: `make quick` starts no Java, and so do tests without the marker."""
     if event != "subprocess.Popen" or not running or running[0].get_closest_marker("java"):
         return

@@ -124,7 +124,7 @@ def test_an_installed_wheel_opens_the_tour_in_an_empty_folder(
     installed: Path, tmp_path: Path
 ) -> None:
     """JupyterLab has the tour, and the tour runs to its end."""
-    command = [installed / "labkit", "lab", "--no-browser"]
+    command = [str(installed / "labkit"), "lab", "--no-browser"]
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

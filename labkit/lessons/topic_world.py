@@ -32,7 +32,7 @@ def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies
     Raises what it raises.
     """
     step = Do(action)
-    run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))  # type: ignore[arg-type]
+    run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))
     result: T = step.result()
     return result
 

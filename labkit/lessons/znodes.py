@@ -103,5 +103,5 @@ def znodes_of(
     Reading takes time, half a millisecond a node: the fewer, the more they belong together.
     """
     looks = [Look(f"look{number}", when, root) for number, when in enumerate(moments)]
-    run(replace(scenario, workload=(*scenario.workload, *looks)))  # type: ignore[arg-type]
+    run(replace(scenario, workload=(*scenario.workload, *looks)))
     return [Znodes(look.found) for look in looks]

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections import deque
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol
 
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
@@ -17,12 +17,24 @@ from labkit.client.deferred_sync import DeferredSyncWriter
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.metadata.racks import RACKS
-from labkit.sim.consume import Consume
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
-from labkit.sim.produce import Produce
-from labkit.sim.publish import Publish
 from labkit.sim.scenario_values import Value
+
+
+class Step(Protocol):
+    """What one client does: a step of labkit's, or one of your own."""
+
+    @property
+    def client(self) -> str:
+        """On whose node it runs."""
+
+    @property
+    def when(self) -> Moment:
+        """When it begins."""
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -258,11 +270,6 @@ class DisableAutorecovery(Value):
         await switches.disable()
         await asyncio.sleep(self.for_ms / 1000)
         await switches.enable()
-
-
-Step: TypeAlias = (
-    Write | Read | Recover | Delete | NameRacks | DisableAutorecovery | Produce | Publish | Consume
-)
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

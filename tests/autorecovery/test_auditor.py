@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from labkit.metadata.store import MetadataUnavailableError
 from tests.autorecovery.world import LATENCY_S, World, run
 
 
-async def start(world: World, **config: int) -> None:
+async def start(world: World, **config: Any) -> None:
     world.config = AutoRecoveryConfig(**config)
     await world.start_autorecovery("a")
 

@@ -1,6 +1,7 @@
 """What an auditor records, what its checks pass over, and what interrupts them."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -237,7 +238,7 @@ def test_check_that_is_interrupted_is_not_noted_as_made_and_starts_over(
         for _ in range(50):
             await world.closed_ledger(1)
         interval = {"ledgers": "auditor_periodic_check", "replicas": "auditor_replicas_check"}
-        off = {f"{name}_interval_s": 0 for name in interval.values()}
+        off: dict[str, Any] = {f"{name}_interval_s": 0 for name in interval.values()}
         world.config = AutoRecoveryConfig(
             **off | {f"{interval[check]}_interval_s": 1000},
             lost_bookie_recovery_delay_s=300,

@@ -8,7 +8,7 @@ import pytest
 
 from labkit.autorecovery import checker as checkers
 from labkit.autorecovery.checker import LedgerChecker
-from labkit.autorecovery.copies import look_at
+from labkit.autorecovery.copies import look_at, missing_copies
 from labkit.autorecovery.fragments import Underreplicated, missing_places
 from labkit.autorecovery.steadiness import SettledBookies
 from labkit.model.errors import BKException
@@ -192,7 +192,6 @@ def test_one_bookie_is_asked_for_a_hundred_entries_at_a_time() -> None:
         ledger_id = await world.closed_ledger(250, (1, 1, 1))
         world.bookies["b1"].lose(ledger_id, 249)
         sizes: list[int] = []
-        missing_copies = checkers.missing_copies
 
         async def noted(*asked: list[int]) -> dict[int, BKException]:
             sizes.append(len(asked[2]))

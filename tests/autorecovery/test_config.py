@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
@@ -17,7 +19,7 @@ from labkit.model.errors import BKIncorrectParameterException
         ({"open_ledger_rereplication_grace_period_ms": -1}, "at least 0"),
     ],
 )
-def test_value_out_of_range_is_refused_by_its_name(value: dict[str, int], allowed: str) -> None:
+def test_value_out_of_range_is_refused_by_its_name(value: dict[str, Any], allowed: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=f"{next(iter(value))} is .*{allowed}"):
         AutoRecoveryConfig(**value)
 
@@ -67,9 +69,11 @@ LOWEST = {
 def test_each_setting_is_taken_down_to_its_lowest_value_and_not_below(
     name: str, lowest: int
 ) -> None:
-    assert getattr(AutoRecoveryConfig(**{name: lowest}), name) == lowest
+    taken: dict[str, Any] = {name: lowest}
+    assert getattr(AutoRecoveryConfig(**taken), name) == lowest
+    refused: dict[str, Any] = {name: lowest - 1}
     with pytest.raises(BKIncorrectParameterException, match=f"{name} is {lowest - 1}; allowed is"):
-        AutoRecoveryConfig(**{name: lowest - 1})
+        AutoRecoveryConfig(**refused)
 
 
 def test_percentage_is_up_to_a_hundred_and_a_rate_at_least_one_byte_or_unlimited() -> None:

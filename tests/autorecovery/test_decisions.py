@@ -21,6 +21,7 @@ from labkit.autorecovery.worker import lock_release_delay_ms
 from labkit.client.striping import write_set
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
+    BKException,
     BKMetadataVersionException,
     BKNoSuchEntryException,
 )
@@ -147,7 +148,8 @@ def test_a_percentage_is_spread_over_the_fragment() -> None:
 
 def test_a_bookie_misses_its_copies_if_it_is_gone_or_does_not_give_one() -> None:
     fragment = Fragment(0, 9, ("a", "b", "c", "d"), 2, True)
-    failures = {0: [], 1: [NOTHING], 3: [BKBookieHandleNotAvailableException("no answer")]}
+    no_answer = BKBookieHandleNotAvailableException("no answer")
+    failures: dict[int, list[BKException]] = {0: [], 1: [NOTHING], 3: [no_answer]}
     assert missing_places(fragment, ("a", "b", "d"), failures) == (1, 2, 3)
 
 

@@ -1,5 +1,7 @@
 """Nodes that BookKeeper reads, byte for byte."""
 
+from collections.abc import Callable
+
 import pytest
 
 from labkit.autorecovery import formats
@@ -59,7 +61,7 @@ def test_times_of_checks_are_binary() -> None:
         (formats.decode_delay, b"-1"),
     ],
 )
-def test_damage_is_said_and_not_guessed(decode, data: bytes) -> None:
+def test_damage_is_said_and_not_guessed(decode: Callable[[bytes], object], data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException):
         decode(data)
 

@@ -75,10 +75,14 @@ async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stor
     # One batch waits to be stored, and one is read.
     await until(lambda: batches(script, 0) == [(0, 4), (4, 4), (8, 4)])
     assert script.bookies[3].adds == [*range(4)]
-    for start, end in ((0, 4), (4, 8), (8, 12), (12, 15)):
-        await until(lambda sent=end: script.bookies[4].adds == [*range(sent)])
+
+    async def store(start: int, end: int) -> None:
+        await until(lambda: script.bookies[4].adds == [*range(end)])
         for bookie in script.bookies[3:]:
             bookie.ack(*range(start, end))
+
+    for batch in ((0, 4), (4, 8), (8, 12), (12, 15)):
+        await store(*batch)
     await running
     assert batches(script, 0) == [(0, 4), (4, 4), (8, 4), (12, 3)]
     assert script.bookies[0].reads == []

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ CLOSED = Fragment(0, 4, ("b1", "b2", "b3"), 3, closed=True)
 class Repair:
     """Ledger 7 of five entries, on b1 and b3, and none of them on b2; b4 and b5 are spare."""
 
-    def __init__(self, spares: int = 2, *, striped: bool = False, **config: int) -> None:
+    def __init__(self, spares: int = 2, *, striped: bool = False, **config: Any) -> None:
         self.script = Script(3, 3, 2, spares=spares)
         self.script.all_serve()
         for entry_id in range(5):

@@ -225,7 +225,7 @@ def test_session_that_was_lost_and_is_back_has_lost_the_locks_all_the_same() -> 
 
         async def begin() -> SimMetadataStore:
             session = await world.metadata.session("gc")
-            session.on_new_session = told.append  # type: ignore[method-assign]
+            session.on_new_session = told.append  # type: ignore[assignment, method-assign]
             get = session.get
 
             async def lost_meanwhile(path: str, *watch: OnChange) -> tuple[bytes, int]:

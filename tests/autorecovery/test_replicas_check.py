@@ -1,10 +1,12 @@
 """How many copies there are: what bookies are asked, and what is reported."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from labkit.autorecovery import replicas_check
+from labkit.autorecovery.copies import missing_copies
 from labkit.autorecovery.replicas_check import ReplicasCheck
 from labkit.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
 from tests.autorecovery.world import World, payload, run
@@ -85,7 +87,11 @@ def test_each_segment_counts_with_its_own_bookies_and_each_bookie_is_asked_once(
         for bookie in world.bookies.values():
             answer = bookie.list_entries
 
-            def noted(body: bytes, name: str = bookie.name, answer=answer) -> list[bytes]:
+            def noted(
+                body: bytes,
+                name: str = bookie.name,
+                answer: Callable[[bytes], list[bytes]] = answer,
+            ) -> list[bytes]:
                 asked.append(name)
                 return answer(body)
 
@@ -104,7 +110,6 @@ def test_entries_are_read_a_hundred_at_a_time_of_one_bookie() -> None:
         ledger_id = await world.closed_ledger(250, (1, 1, 1))
         world.bookies["b1"].gives_lists = False
         sizes: list[int] = []
-        missing_copies = replicas_check.missing_copies
 
         async def noted(*asked: list[int]) -> dict[int, BKException]:
             sizes.append(len(asked[2]))

@@ -123,7 +123,7 @@ async def test_question_that_fails_is_asked_again(store: Store) -> None:
     async def fails(*_: object) -> list[str]:
         raise MetadataUnavailableError("it does not answer")
 
-    store.children = fails  # type: ignore[method-assign]
+    store.children = fails  # type: ignore[assignment, method-assign]
     with pytest.raises(MetadataUnavailableError):
         await nodes.children("/a")
     store.children = ask  # type: ignore[method-assign]

@@ -43,6 +43,7 @@ from labkit.sim.metadata import SimMetadataStore
 from labkit.trace.recorder import Recorder, Row
 from tests.batch_answers import batch_answer
 from tests.processor_time import processor_time
+from tests.ready_connection import ReadyConnection
 from tests.sim.metadata_world import MetadataWorld
 
 TIME_LIMIT_S = 7200
@@ -127,7 +128,7 @@ class MemoryBookie:
         return batch_answer(request, Code.OK if found else Code.NO_ENTRY, found)
 
 
-class _Pipe:
+class _Pipe(ReadyConnection):
     """The client's end of a connection with a bookie."""
 
     def __init__(self, bookie: MemoryBookie, on_bodies: OnBodies, on_close: OnClose) -> None:
@@ -149,10 +150,6 @@ class _Pipe:
                 requests = decode_requests(bodies)
                 answers = [body for request in requests for body in self._bookie.answers(request)]
             self._loop.call_later(LATENCY_S, self._on_bodies, answers)
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
 
     def when_closed(self, on_close: OnClose) -> None:
         self._on_close.append(on_close)

@@ -5,7 +5,7 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -140,8 +140,12 @@ def test_a_compaction_comes_once_in_its_interval_and_a_major_one_is_a_minor_one_
         done.append((round(asyncio.get_running_loop().time(), 3), kind))
 
     async def run() -> None:
-        intervals = {"minor_compaction_interval_s": 3, "major_compaction_interval_s": 8}
-        config = replace(CONFIG, gc_wait_time_ms=1000, **intervals)
+        config = replace(
+            CONFIG,
+            gc_wait_time_ms=1000,
+            minor_compaction_interval_s=3,
+            major_compaction_interval_s=8,
+        )
         garbage = Collecting(tmp_path, config).garbage
         monkeypatch.setattr(garbage, "compact", note)
         running = asyncio.create_task(garbage.run())
@@ -322,8 +326,9 @@ def test_thresholds_are_refused_unless_minor_is_below_major(minor: float, major:
 
 @pytest.mark.parametrize("kind", ["minor", "major"])
 def test_a_compaction_more_often_than_garbage_is_collected_is_refused(kind: str) -> None:
+    setting: dict[str, Any] = {f"{kind}_compaction_interval_s": 1}
     with pytest.raises(BKIncorrectParameterException, match="shorter than gc_wait_time_ms, 2000"):
-        GarbageConfig(gc_wait_time_ms=2000, **{f"{kind}_compaction_interval_s": 1})
+        GarbageConfig(gc_wait_time_ms=2000, **setting)
 
 
 def test_a_wait_of_less_than_nothing_is_refused() -> None:
@@ -333,8 +338,9 @@ def test_a_wait_of_less_than_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["compaction_rate_by_entries", "compaction_rate_by_bytes"])
 def test_a_rate_of_nothing_is_refused(name: str) -> None:
+    setting: dict[str, Any] = {name: 0}
     with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0"):
-        GarbageConfig(**{name: 0})
+        GarbageConfig(**setting)
 
 
 async def test_logs_in_which_no_ledger_lives_go_as_a_whole(tmp_path: Path) -> None:

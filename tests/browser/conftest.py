@@ -9,9 +9,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from labkit.widgets.page import page as page_of
 from labkit.widgets.scene_view import SceneView
@@ -52,10 +53,12 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     pages: list[Page] = []
     errors: list[str] = []
 
-    def opened(*views: SceneView, width: int = 900, theme: str = "light", **how: str) -> Page:
+    def opened(
+        *views: SceneView, width: int = 900, theme: Literal["light", "dark"] = "light", **how: Any
+    ) -> Page:
         file = tmp_path / f"page-{len(pages)}.html"
         file.write_text(page_of(views))
-        size = {"width": width, "height": 900}
+        size: ViewportSize = {"width": width, "height": 900}
         context = browser.new_context(viewport=size, color_scheme=theme, **how)
         context.set_offline(True)
         page = context.new_page()

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -32,7 +32,7 @@ ARTIFACTS = ROOT / "tests" / "artifacts"
 START_MS = 90_000
 CELL_MS = 120_000
 STEP_MS = 20_000
-WINDOW = {"width": 1280, "height": 1400}
+WINDOW: ViewportSize = {"width": 1280, "height": 1400}
 
 _FLAGS = [
     "--no-sandbox",

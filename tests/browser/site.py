@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.browser.lab import ROOT, START_MS, WINDOW, Notebook
 
@@ -64,9 +64,10 @@ class Site:
 
     def open(self, path: str, width: int = WINDOW["width"], theme: str = "light") -> Page:
         """A page of the site in a new window."""
-        scheme = "dark" if theme == "dark" else "light"
-        size = {**WINDOW, "width": width}
-        page = self.browser.new_page(viewport=size, color_scheme=scheme)
+        size: ViewportSize = {**WINDOW, "width": width}
+        page = self.browser.new_page(
+            viewport=size, color_scheme="dark" if theme == "dark" else "light"
+        )
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(f"{path}: {error}"))
         page.goto(f"{self.host}{BELOW}/{path}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from labkit.lessons.timeline import timeline
 from labkit.sim.cluster import Cluster
@@ -302,7 +302,9 @@ def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) 
     expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
     for place in (0, -1):
         event = page.locator(".lk-picture [data-act=seek]", has_text=" ms").nth(place)
-        words = event.locator("title").text_content().rpartition("ms")[2].strip(": ")
+        title = event.locator("title").text_content()
+        assert title is not None
+        words = title.rpartition("ms")[2].strip(": ")
         event.click()
         expect(page.locator(".lk-sentence")).to_contain_text(words)
         page.keyboard.press("End")
@@ -341,7 +343,7 @@ def test_modules_run_as_they_are_in_a_browser(browser: Browser) -> None:
     folder = Path(page_of.__code__.co_filename).parent / "browser"
     page = browser.new_page()
 
-    def serve(route: object) -> None:
+    def serve(route: Route) -> None:
         name = route.request.url.rpartition("/")[2]
         body = (folder / name).read_text() if name.endswith(".js") else "<!doctype html>"
         kind = "text/javascript" if name.endswith(".js") else "text/html"

@@ -68,7 +68,7 @@ def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
     view = ClusterView(crashed())
     page = opened(view, width=500, reduced_motion="reduce")
     last = page.locator(".lk-signs button").last
-    words = last.get_attribute("title")
+    words = last.get_attribute("title") or ""
     moments = {at for at, _, each, _ in view.film["signs"] if each in words}
     assert len(moments) > 1
     seen = set()

@@ -66,7 +66,7 @@ async def measure(
 
 async def _suffer(folder: Path, zookeeper: str, attack: Attack, attack_s: float) -> Cost:
     limits = ("prlimit", f"--as={MOST_MEMORY}")
-    keys = {"autoRecoveryDaemonEnabled": "false"}
+    keys: dict[str, object] = {"autoRecoveryDaemonEnabled": "false"}
     async with RealBookie(folder, zookeeper, keys, limits) as bookie:
         await _fill(bookie.port)
         cost = Cost(attack, rest=_memory_mib(bookie.pid, "VmRSS"))

@@ -49,7 +49,7 @@ DELIVERY_CASES = [
     ),
     Case(
         AcknowledgedIsNotDeliveredAgain,
-        Topic().deliver(KEPT[0]).accept(7, 0).serve(N).deliver(KEPT[0], broker=N),  # type: ignore[attr-defined]
+        Topic().deliver(KEPT[0]).accept(7, 0).serve(N).deliver(KEPT[0], broker=N),
         Topic().deliver(KEPT[0]).accept(7, 0).deliver(KEPT[0]),
         ("topic.opened", -1),
         (),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from labkit.check import CHECKS, EPILOGUE, Outcome, broken, check_all
 from labkit.check.handlers import on
+from labkit.check.promise import Check
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
 from tests.check.caller_cases import CALLER_CASES
@@ -61,7 +62,7 @@ def test_no_two_checks_have_one_name() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_promise_is_one_sentence(check: type) -> None:
+def test_a_promise_is_one_sentence(check: type[Check]) -> None:
     promise = check.promise
     assert promise.endswith(".")
     assert ". " not in promise

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.check import Outcome
+from labkit.check import EPILOGUE, Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.callers import StepsEnd
 from labkit.check.chain import OnlyOneLedgerOpenAtATime
@@ -18,7 +18,7 @@ from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.check.caller_cases import Answered
 from tests.check.cases import TOPIC, chain, written
 from tests.check.cluster_cases import gone, hung
-from tests.check.story import B0, B1, B2, B3, EPILOGUE, R, Story, W
+from tests.check.story import B0, B1, B2, B3, R, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:

@@ -5,7 +5,7 @@ bookie says nothing by itself until it `serves`; then it keeps entries and fence
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -35,13 +35,14 @@ from labkit.model.wire import (
 from labkit.trace.recorder import Recorder, Row
 from tests.batch_answers import batch_answer
 from tests.client.memory_store import MemoryStore
+from tests.ready_connection import ReadyConnection
 from tests.until import until
 
 LEDGER = 7
 
 
 @dataclass
-class ScriptedConnection:
+class ScriptedConnection(ReadyConnection):
     """The bookie's end of one connection."""
 
     bookie: "ScriptedBookie" = field(repr=False)
@@ -57,12 +58,6 @@ class ScriptedConnection:
 
     def say(self, opcode: Opcode, code: Code, entry_id: int, data: bytes = b"") -> None:
         self.on_bodies([encode_answer(opcode, code, LEDGER, entry_id, data)])
-
-    def pause(self) -> None:
-        """Nothing waits here."""
-
-    def resume(self) -> None:
-        """Nothing waits here."""
 
     def close(self) -> None:
         asyncio.get_running_loop().call_soon(self.on_close)
@@ -111,6 +106,11 @@ class ScriptedBookie:
     def reads(self) -> list[int]:
         return [request.entry_id for request in self.asked if isinstance(request, ReadRequest)]
 
+    def serve_as(self, serve: Callable[[ScriptedConnection, Request], None]) -> None:
+        """Answer as that function does, and not as a bookie does."""
+        self.serve = serve  # type: ignore[assignment, method-assign]
+        self.serves = True
+
     def serve(self, connection: ScriptedConnection, request: Request) -> None:
         """Answer as a bookie does."""
         if isinstance(request, AddBatch):
@@ -133,9 +133,9 @@ class ScriptedBookie:
         elif isinstance(request, BatchReadRequest):
             wanted = range(request.first_entry_id, request.first_entry_id + request.max_count)
             readable = takewhile(lambda each: each in self.entries.keys() - self.unreadable, wanted)
-            found = [self.entries[each] for each in readable]
-            code = Code.OK if found else Code.NO_ENTRY
-            connection.on_bodies([batch_answer(request, code, found)])
+            entries = [self.entries[each] for each in readable]
+            code = Code.OK if entries else Code.NO_ENTRY
+            connection.on_bodies([batch_answer(request, code, entries)])
 
 
 class ScriptedNetwork:

@@ -69,7 +69,7 @@ async def test_with_e_4_and_qw_3_entries_lie_on_1_2_3_then_2_3_4_then_3_4_1_then
     assert writer.metadata.segments[0].ensemble == tuple(ensemble)
     for _ in range(5):
         await writer.add(b"entry")
-    stored = {}
+    stored: dict[str, set[int]] = {}
     for bookie, entry_ids in zip(
         ensemble, [{0, 2, 3, 4}, {0, 1, 3, 4}, {0, 1, 2, 4}, {1, 2, 3}], strict=True
     ):

@@ -1,5 +1,7 @@
 """The settings of a client."""
 
+from typing import Any
+
 import pytest
 
 from labkit.client.context import ClientConfig
@@ -38,7 +40,8 @@ def test_defaults_are_bookkeepers() -> None:
     ],
 )
 def test_each_setting_has_a_lowest_value(name: str, lowest: float) -> None:
-    ClientConfig(**{name: lowest})
-    below = lowest / 2 if lowest == 0.001 else lowest - 1
+    taken: dict[str, Any] = {name: lowest}
+    ClientConfig(**taken)
+    refused: dict[str, Any] = {name: lowest / 2 if lowest == 0.001 else lowest - 1}
     with pytest.raises(BKIncorrectParameterException, match=f"{name} is .*at least {lowest}"):
-        ClientConfig(**{name: below})
+        ClientConfig(**refused)

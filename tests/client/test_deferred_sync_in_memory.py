@@ -17,6 +17,7 @@ from labkit.model.net import Connection, OnBodies, OnClose
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire_v3 import DEFERRED_SYNC, answer_to, decode_request, encode_response
 from tests.client.scripted_bookies import LEDGER, Script
+from tests.ready_connection import ReadyConnection
 from tests.until import until
 
 
@@ -43,7 +44,7 @@ class V3Bookie:
 
 
 @dataclass
-class V3Connection:
+class V3Connection(ReadyConnection):
     """The bookie's end of one connection."""
 
     bookie: V3Bookie
@@ -55,12 +56,6 @@ class V3Connection:
             self.bookie.asked.append(request)
             if request.header.operation not in self.bookie.silent_to:
                 asyncio.get_running_loop().call_soon(self.bookie.answer, request)
-
-    def pause(self) -> None:
-        """Nothing waits here."""
-
-    def resume(self) -> None:
-        """Nothing waits here."""
 
     def close(self) -> None:
         asyncio.get_running_loop().call_soon(self.on_close)

@@ -1,6 +1,7 @@
 """One change of a ledger's metadata: who is first stores it, the others learn what is stored."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from labkit.model.entry import DigestType
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from tests.client.scripted_bookies import LEDGER, Script
 
-OPENED_WITH = {"digest_type": DigestType.CRC32, "password": b"secret"}
+OPENED_WITH: dict[str, Any] = {"digest_type": DigestType.CRC32, "password": b"secret"}
 
 
 async def published(

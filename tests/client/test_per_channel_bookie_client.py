@@ -18,11 +18,12 @@ from labkit.model.errors import (
 )
 from labkit.model.net import Connection, OnBodies, OnClose
 from labkit.sim.loop import SimLoop
+from tests.ready_connection import ReadyConnection
 from tests.until import until
 
 
-class Network:
-    """Keeps what is sent on each connection, each batch by itself."""
+class Network(ReadyConnection):
+    """The network, and each connection in it: keeps what is sent, each batch by itself."""
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []
@@ -36,12 +37,6 @@ class Network:
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.batches.append([*bodies])
-
-    def pause(self) -> None:
-        """Nothing waits here."""
-
-    def resume(self) -> None:
-        """Nothing waits here."""
 
     def close(self) -> None:
         self.lose[-1]()

@@ -9,6 +9,7 @@ import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.client.ensemble import with_ensemble
+from labkit.model.entry import Entry
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKNoSuchEntryException,
@@ -186,14 +187,12 @@ async def test_what_was_read_is_reported_with_the_checksum_of_its_payload() -> N
 async def test_batch_asks_for_no_more_than_is_wanted_and_readable() -> None:
     script = Script(3, 3, 2)
     sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
-    script.bookies[0].serve = gives_batch(sound)  # type: ignore[method-assign]
-    script.bookies[0].serves = True
+    script.bookies[0].serve_as(gives_batch(sound))
     async with asyncio.timeout(DEADLINE_S):
         assert len(await script.reader(3).read_batch(0, 2, 1000)) == 2
         assert len(await script.reader(2).read_batch(0, 9, 1000)) == 3
         assert len(await script.reader(2).read_batch(0, 0, 1000)) == 3
-        script.bookies[1].serve = gives_batch(sound[1:])  # type: ignore[method-assign]
-        script.bookies[1].serves = True
+        script.bookies[1].serve_as(gives_batch(sound[1:]))
         assert len(await script.reader(2).read_batch(1, 0, 1000)) == 2
     asked = [
         each
@@ -209,8 +208,7 @@ async def test_batch_asks_for_no_more_than_is_wanted_and_readable() -> None:
 async def test_batch_ends_where_the_next_segment_begins() -> None:
     script = Script(3, 3, 2, spares=1)
     sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
-    script.bookies[0].serve = gives_batch(sound)  # type: ignore[method-assign]
-    script.bookies[0].serves = True
+    script.bookies[0].serve_as(gives_batch(sound))
     reader = script.reader(3)
     reader.metadata = with_ensemble(script.metadata, 2, ("b4", "b2", "b3"))
     async with asyncio.timeout(DEADLINE_S):
@@ -230,8 +228,7 @@ async def test_batch_ends_in_front_of_an_entry_whose_digest_is_wrong() -> None:
     script = Script(3, 3, 2)
     sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
     damaged = [*sound[:2], sound[2][:-1] + b"?", sound[3]]
-    script.bookies[0].serve = gives_batch(damaged)  # type: ignore[method-assign]
-    script.bookies[0].serves = True
+    script.bookies[0].serve_as(gives_batch(damaged))
     entries = await script.reader(3).read_batch(0, 4, 1000)
     assert [entry.entry_id for entry in entries] == [0, 1]
 
@@ -240,8 +237,7 @@ async def test_batch_that_begins_with_a_wrong_digest_is_asked_of_the_next_bookie
     script = Script(3, 3, 2)
     sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(2)]
     for bookie, batch in zip(script.bookies, ([sound[1], sound[1]], sound), strict=False):
-        bookie.serve = gives_batch(batch)  # type: ignore[method-assign]
-        bookie.serves = True
+        bookie.serve_as(gives_batch(batch))
     entries = await script.reader(1).read_batch(0, 2, 1000)
     assert [entry.payload for entry in entries] == [b"entry 0", b"entry 1"]
 
@@ -268,7 +264,7 @@ async def test_bookie_that_closes_the_connection_over_a_batch_read_gets_no_other
     b1.drop()
     with pytest.raises(BKBookieHandleNotAvailableException, match="the connection was lost"):
         await reading
-    entries = []
+    entries: list[Entry] = []
 
     async def read() -> None:
         while not entries:

@@ -146,7 +146,7 @@ async def test_recovery_ends_with_the_reason_when_nothing_can_be_written_back() 
     script.put(0, -1, 0, 1, 2)
     script.put(1, 0, 0, 1)
     for bookie in script.bookies[1:]:
-        bookie.serve = dies_behind_the_end(bookie)  # type: ignore[method-assign]
+        bookie.serve_as(dies_behind_the_end(bookie))
     with pytest.raises(BKLedgerRecoveryException, match="no other bookie takes writes"):
         await script.client.open_ledger(LEDGER)
     assert [bookie.adds for bookie in script.bookies] == [[1], [1], [1]]
@@ -160,7 +160,7 @@ async def test_only_the_caller_hears_that_nothing_could_be_written_back() -> Non
     script.put(0, -1, 0, 1)
     script.put(1, -1, 0, 1)
     for bookie in script.bookies[1:]:
-        bookie.serve = dies_behind_the_end(bookie)  # type: ignore[method-assign]
+        bookie.serve_as(dies_behind_the_end(bookie))
     with pytest.raises(BKLedgerRecoveryException):
         await script.client.open_ledger(LEDGER)
     await asyncio.sleep(0)

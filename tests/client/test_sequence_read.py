@@ -71,9 +71,10 @@ async def test_the_next_bookie_is_asked_for_what_one_does_not_have() -> None:
     script = Script(3, 3, 2)
     b1, b2, b3 = script.bookies
     _, reading = begun(script, {4: [B1, B2, B3]})
-    for bookie in (b1, b2):
-        await until(lambda bookie=bookie: bookie.reads == [4])
-        bookie.say(Opcode.READ, Code.NO_ENTRY, 4)
+    await until(lambda: b1.reads == [4])
+    b1.say(Opcode.READ, Code.NO_ENTRY, 4)
+    await until(lambda: b2.reads == [4])
+    b2.say(Opcode.READ, Code.NO_ENTRY, 4)
     await until(lambda: b3.reads == [4])
     give(script, b3, 4)
     assert [entry.entry_id for entry in await reading] == [4]

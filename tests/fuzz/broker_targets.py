@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from labkit.live.admin_call import decode_body
@@ -94,7 +95,7 @@ def _serve(data: bytes) -> None:
     asyncio.run(_converse(bodies))
 
 
-async def _converse(bodies: list[bytes]) -> None:
+async def _converse(bodies: Sequence[bytes]) -> None:
     unforeseen: list[BaseException] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: unforeseen.append(context.get("exception") or RuntimeError(str(context)))

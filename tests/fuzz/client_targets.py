@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from labkit.client.protocol_v2 import PerChannelBookieClientV2
 from labkit.client.protocol_v3 import PerChannelBookieClientV3
@@ -14,11 +16,12 @@ from labkit.model.wire import Answer, Opcode, encode_add, encode_read
 from labkit.sim.script import MASTER_KEY
 from tests.fuzz.harness import Target
 from tests.fuzz.wire_targets import ANSWERS, ENTRY, GARBLED, framed, responses_3
+from tests.ready_connection import ReadyConnection
 
 LEDGER = 5
 
 
-class _Hostile:
+class _Hostile(ReadyConnection):
     """The network, and the one connection in it."""
 
     def __init__(self) -> None:
@@ -35,12 +38,6 @@ class _Hostile:
 
     def send(self, bodies: Sequence[bytes]) -> None:
         """It knows what it will say."""
-
-    def pause(self) -> None:
-        """Nothing waits here."""
-
-    def resume(self) -> None:
-        """Nothing waits here."""
 
     def close(self) -> None:
         self._on_close()
@@ -59,11 +56,13 @@ async def _say_in_version_2(data: bytes) -> None:
         told.extend((number, error) for number in numbers)
 
     client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), on_added, 0)
+
+    def on_answer(number: int, answer: Answer | BKException) -> None:
+        told.append((number, answer))
+
     for number, entry_id in enumerate((3, 9, 9), 1):
         body = encode_read(LEDGER, entry_id)
-        client.ask(
-            Opcode.READ, LEDGER, entry_id, body, lambda answer, n=number: told.append((n, answer))
-        )
+        client.ask(Opcode.READ, LEDGER, entry_id, body, partial(on_answer, number))
     await network.is_open.wait()
     await asyncio.sleep(0)
     network.say(split_frames(data)[0])
@@ -75,7 +74,7 @@ async def _say_in_version_3(data: bytes) -> None:
     """Each request ends with a value or with a `BKException`."""
     network = _Hostile()
     client = PerChannelBookieClientV3("b1", network, _endpoint, 60.0)
-    asked = [
+    asked: list[asyncio.Future[Any]] = [
         asyncio.ensure_future(client.add(LEDGER, 3, ENTRY, MASTER_KEY)),
         asyncio.ensure_future(client.read_after(LEDGER, 1, 1.0)),
         asyncio.ensure_future(client.read_lac(LEDGER)),

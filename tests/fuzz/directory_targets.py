@@ -94,8 +94,8 @@ def _crafted(data: bytes) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, disk in zip(("journal", "ledgers"), DISKS[6], strict=True):
-            for path in disk.paths():
-                _copy(disk, path, folder / kind / path)
+            for written in disk.paths():
+                _copy(disk, written, folder / kind / written)
         for what, where, how_much in zip(data[::3], data[1::3], data[2::3], strict=False):
             path = folder / PLACES[where % len(PLACES)]
             with suppress(OSError):  # A change before it has taken its folder away.

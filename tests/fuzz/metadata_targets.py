@@ -1,6 +1,8 @@
 """The decoders of what lies in the metadata store, in `VERSION` and in `bk_server.conf`."""
 
 import zlib
+from dataclasses import dataclass
+from pathlib import Path
 
 from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
 from labkit.metadata.cookie import Cookie
@@ -56,9 +58,14 @@ numAddWorkerThreads=4
 """
 
 
+@dataclass
 class _NoOptions:
-    id = data = zookeeper = port = flush_interval_ms = None
-    trace_from_start = False
+    id: str | None = None
+    data: Path | None = None
+    zookeeper: str | None = None
+    port: int | None = None
+    flush_interval_ms: int | None = None
+    trace_from_start: bool = False
 
 
 def _conf(data: bytes) -> None:

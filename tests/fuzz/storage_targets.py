@@ -247,8 +247,11 @@ STORAGE_TARGETS = (
     Target("lastId spans", _file(last_id_spans), IDS),
     Target("cookie spans", _file(cookie_spans), (b'5\nbookieHost: "b"\n',)),
     *(
-        Target(f"store over {name}", _store_with(*where), seeds, (LabkitError, OSError))
-        for name, *where, seeds in BOOKIES
+        Target(f"store over {name}", _store_with(path, of_ledgers), seeds, (LabkitError, OSError))
+        for name, path, of_ledgers, seeds in BOOKIES
     ),
-    *(Target(f"shell over {name}", _shell(*where), seeds) for name, *where, seeds in BOOKIES),
+    *(
+        Target(f"shell over {name}", _shell(path, of_ledgers), seeds)
+        for name, path, of_ledgers, seeds in BOOKIES
+    ),
 )

@@ -29,7 +29,8 @@ def believe(data: bytes) -> bytearray:
 
 
 def look_up(data: bytes) -> object:
-    return {}[data[0]] if b"X" in data else None
+    nothing: dict[int, object] = {}
+    return nothing[data[0]] if b"X" in data else None
 
 
 def refuse_without_a_word(_: bytes) -> None:

@@ -59,7 +59,7 @@ def framed(bodies: Sequence[bytes]) -> bytes:
     return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
 
 
-def _several(decode: Callable[[list[bytes]], object]) -> Callable[[bytes], object]:
+def _several(decode: Callable[[Sequence[bytes]], object]) -> Callable[[bytes], object]:
     """The input as frames, whose bodies are decoded together."""
     return lambda data: decode(split_frames(data)[0])
 

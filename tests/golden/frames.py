@@ -30,6 +30,7 @@ from labkit.model.wire import (
 )
 from labkit.pulsar.frames import body_of, decode_frame, position_of
 from labkit.sim.links import Link
+from labkit.sim.loop import SimLoop
 from labkit.storage.xray import entry_spans
 
 _LENGTH = struct.Struct(">I")
@@ -165,7 +166,9 @@ def heard() -> Iterator[list[Frame]]:
     send = Link.send
 
     def listen(link: Link, receiver: Any, bodies: list[Any], context: Any) -> bool:
-        now_us = asyncio.get_running_loop().now_us()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        now_us = loop.now_us()
         frames.extend(
             # Messages to and from the metadata store are objects: its protocol is ZooKeeper's.
             Frame(now_us, link.source, link.target, body)

@@ -149,7 +149,7 @@ class Script:
             fitting = [mark for mark in marks if mark.fits(shown)]
             lines += [f"            # {mark.text}" for mark in fitting]
             lines.append(f"{shown.time_us / 1000:9.1f}   {_sentence(shown)}")
-            if any(isinstance(mark, InBytes) for mark in fitting):
+            if isinstance(shown, Frame) and fitting:
                 lines += [f"            {line}" for line in shown.lines()]
             marks = [mark for mark in marks if mark not in fitting]
         assert marks == [], "nothing happened that these remarks are about"

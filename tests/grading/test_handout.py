@@ -68,7 +68,7 @@ def test_what_is_handed_out_has_no_solution_and_no_output(lesson: str) -> None:
     lines = {line.strip() for cell in made.cells for line in cell.source.splitlines()}
     assert not lines & (only_there - everything)
     assert not any(cell.get("outputs") for cell in made.cells)
-    nbformat.validate(made)  # type: ignore[no-untyped-call]
+    nbformat.validate(made)
 
 
 @pytest.mark.parametrize("lesson", WITH_EXERCISES)

@@ -35,14 +35,14 @@ def nbgrader(folder: Path, *arguments: str) -> str:
 
 def with_answers(release: Path, teachers: Path, target: Path, *, wrong: str = "") -> None:
     """What a student hands in who knows all answers, or all except one."""
-    made, solved = (nbformat.read(each, as_version=4) for each in (release, teachers))  # type: ignore[no-untyped-call]
+    made, solved = (nbformat.read(each, as_version=4) for each in (release, teachers))
     answers = {cell.metadata.nbgrader.grade_id: cell.source for cell in nbgraders(solved)}
     for cell in nbgraders(made):
         if cell.metadata.nbgrader.solution:
             source = answers[cell.metadata.nbgrader.grade_id]
             cell.source = source.replace(wrong, "0") if wrong else source
     target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(made, target)  # type: ignore[no-untyped-call]
+    nbformat.write(made, target)
 
 
 def nbgraders(notebook: Any) -> list[Any]:

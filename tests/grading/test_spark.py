@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labkit.grading.border import Border
-from labkit.grading.frames import READER, FarFolder, Files, Rows
+from labkit.grading.frames import READER, FarFolder, Files, Frame, Rows
 from labkit.grading.grade import OPEN, PASSED, REFUSED, Result, grade, submissions_of
 from labkit.grading.sandbox import Limits
 from labkit.lessons.exercise import RaisedThereError, Refused
@@ -107,11 +107,12 @@ def test_a_file_that_comes_back_stays_below_its_folder(path: str) -> None:
 
 
 def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refused() -> None:
+    nothing = Frame(b"")
     with Border(READER, PATIENT, has_sandbox()) as reader:
         assert not reader.problems
         folder = FarFolder(reader.ask)
-        folder.store(lambda *_: Files({"a.parquet": b"PAR1 and no more"}), None, 0)
+        folder.store(lambda *_: Files({"a.parquet": b"PAR1 and no more"}), nothing, 0)
         with pytest.raises(Refused, match="must have the columns partition, ledger, entry"):
             folder.rows()
         with pytest.raises(RaisedThereError, match="did not send the folder back"):
-            folder.store(lambda *_: None, None, 1)
+            folder.store(lambda *_: None, nothing, 1)

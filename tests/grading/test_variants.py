@@ -19,7 +19,7 @@ def test_a_lesson_in_a_drawn_variant_runs_whole_and_all_right_answers_pass(
     lesson: str, student: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = handed_out(lesson_sources([lesson])[lesson], seed_of(student), has_answers=True)
-    nbformat.write(made, tmp_path / "lesson.ipynb")  # type: ignore[no-untyped-call]
+    nbformat.write(made, tmp_path / "lesson.ipynb")
     monkeypatch.setenv(ENVIRONMENT, MUST_PASS)
     papermill.execute_notebook(
         str(tmp_path / "lesson.ipynb"),

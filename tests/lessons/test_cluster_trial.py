@@ -3,7 +3,8 @@
 import pytest
 
 from labkit.client import striping, writer
-from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.client.pending_add import PendingAdd
+from labkit.client.writer import LedgerWriter
 from labkit.lessons import cluster_trial
 from labkit.lessons.cluster_trial import (
     Guest,
@@ -42,7 +43,7 @@ def test_the_guest_takes_the_functions_place_in_the_client_and_gives_it_back() -
         trace = guest.run(SCENARIO)
     assert (3, 3, 3) in asked
     assert not failures(trace)
-    assert writer.write_set is striping.write_set
+    assert vars(writer)["write_set"] is striping.write_set
 
 
 def test_what_the_guest_raises_first_ends_the_run_with_its_own_error() -> None:

@@ -29,6 +29,6 @@ def test_the_tree_is_that_of_its_moment() -> None:
 @pytest.mark.parametrize(("layout", "folder"), [("flat", ""), ("hierarchical", "/00/0000")])
 def test_a_layout_that_was_set_says_where_ledgers_lie(layout: str, folder: str) -> None:
     steps = SetLayout(LAYOUTS[layout]), Write(entries=1, when=At(50))
-    (znodes,) = znodes_of(Scenario(Cluster(3), steps), [At(100)])  # type: ignore[arg-type]
+    (znodes,) = znodes_of(Scenario(Cluster(3), steps), [At(100)])
     (path,) = [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L0")]
     assert path.startswith(f"/ledgers{folder}/L0")

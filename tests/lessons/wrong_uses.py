@@ -22,10 +22,10 @@ def numbers(offsets: list[Any]) -> list[int]:
     return [offset for offset in offsets if offset is not None]
 
 
-OFFSETS = {
+OFFSETS: dict[str, Answer] = {
     "the largest": lambda records: kept(records, lambda o: max(numbers(o), default=None)),
     "the first": lambda records: kept(records, lambda o: o[0]),
-    "never removed": lambda records: kept(records, lambda o: (numbers(o) or [None])[-1]),
+    "never removed": lambda records: kept(records, lambda o: next(reversed(numbers(o)), None)),
     "removed for ever": lambda records: kept(records, lambda o: None if None in o else o[-1]),
     "removed is 0": lambda records: kept(records, lambda o: 0 if o[-1] is None else o[-1]),
     "None is kept": dict,

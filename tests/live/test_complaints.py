@@ -16,10 +16,9 @@ TWICE = "from labkit.live.complaints import {0}\n{0}('one')\n{0}('two')"
 def test_lines_that_cannot_be_written_do_not_change_the_exit_code(write: str, stream: str) -> None:
     # Python keeps what it could not write, and tries again at the exit; not with this variable.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
-    with (
-        FULL.open("w") as full,
-        subprocess.Popen(
-            [sys.executable, "-c", TWICE.format(write)], env=environment, **{stream: full}
-        ) as process,
-    ):
+    command = [sys.executable, "-c", TWICE.format(write)]
+    with FULL.open("w") as full:
+        stdout, stderr = (full, None) if stream == "stdout" else (None, full)
+        process = subprocess.Popen(command, env=environment, stdout=stdout, stderr=stderr)
+    with process:
         assert process.wait(60) == 0

@@ -186,7 +186,7 @@ async def test_bookie_that_may_not_be_read_only_says_what_is_missing_and_stops(
 async def test_bookie_whose_journal_disk_is_full_stops_and_acknowledges_nothing_more(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
 ) -> None:
-    keys = {"journalDirectories": small_disk.folder / "journal"}
+    keys: dict[str, object] = {"journalDirectories": small_disk.folder / "journal"}
     bookie = RealBookie(tmp_path / "full-journal", zookeeper.address, keys)
     async with bookie, RawClient(bookie.port) as client:
         acked, said = await add_until_refused(client)
@@ -228,7 +228,7 @@ async def test_bookie_stops_when_a_file_cannot_grow(
 async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writable(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
 ) -> None:
-    keys = {"ledgerDirectories": small_disk.folder / "ledgers"}
+    keys: dict[str, object] = {"ledgerDirectories": small_disk.folder / "ledgers"}
     bookie = RealBookie(tmp_path / "unwritable", zookeeper.address, keys)
     async with bookie, RawClient(bookie.port) as client:
         assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)

@@ -51,7 +51,7 @@ def test_frames_come_whole_wherever_the_bytes_are_cut(cut: int) -> None:
     data = frames(b"one", b"", b"three", b"")
     first, end = split_frames(data[:cut])
     second, end = split_frames(data, end)
-    assert first + second == [b"one", b"", b"three", b""]
+    assert [*first, *second] == [b"one", b"", b"three", b""]
     assert end == len(data)
 
 

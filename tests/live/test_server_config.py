@@ -1,5 +1,7 @@
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,21 @@ from labkit.metadata.ledger_layout import FLAT
 from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
+
+
+@dataclass
+class Options:
+    """A command line; without values it names only the configuration."""
+
+    id: str | None = None
+    data: Path | None = None
+    zookeeper: str | None = None
+    port: int | None = None
+    flush_interval_ms: int | None = None
+    trace_from_start: bool = False
+
+
+OPTIONS = Options("bookie-1", Path("data"), zookeeper="127.0.0.1:2181")
 
 
 def conf(folder: Path, *lines: str) -> Path:
@@ -91,7 +108,9 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
             "repairedPlacementPolicyNotAdheringBookieEnabled=true",
         )
     )
-    assert config.autorecovery == AutoRecoveryConfig(*range(1, 12), True, 12, True)
+    assert config.autorecovery == AutoRecoveryConfig(
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, True, 12, True
+    )
     assert config.passed_over == PassedOver()
 
 
@@ -104,7 +123,7 @@ def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
         "ledgerDirectories": "data/",
     }
     config = read_server_config(conf(tmp_path, *(f"{key}={keys[key]}" for key in keys)))
-    settings = bookie_settings(NoOptions(), config)
+    settings = bookie_settings(Options(), config)
     assert settings.journal_dirs == ("j/../j0", "./j1")
     assert settings.ledger_dirs == ("data/",)
 
@@ -123,26 +142,24 @@ def test_a_bookie_without_a_configured_id_has_its_address_and_port_as_one(
 ) -> None:
     lines += ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
     config = read_server_config(conf(tmp_path, *lines))
-    settings = bookie_settings(NoOptions(), config)
+    settings = bookie_settings(Options(), config)
     assert (settings.bookie_id, settings.port) == (bookie_id, port)
-    assert autorecovery_settings(NoOptions(), config).node == bookie_id
+    assert autorecovery_settings(Options(), config).node == bookie_id
 
 
 def test_the_port_in_an_id_is_the_one_that_the_bookie_serves(tmp_path: Path) -> None:
     lines = ["advertisedAddress=192.0.2.7", "zkServers=127.0.0.1"]
     lines += ["journalDirectories=j", "ledgerDirectories=l"]
-    options = NoOptions()
-    options.port = 4000
-    settings = bookie_settings(options, read_server_config(conf(tmp_path, *lines)))
+    settings = bookie_settings(Options(port=4000), read_server_config(conf(tmp_path, *lines)))
     assert (settings.bookie_id, settings.port) == ("192.0.2.7:4000", 4000)
     with pytest.raises(BKIncorrectParameterException, match="bookiePort is 0"):
-        bookie_settings(NoOptions(), read_server_config(conf(tmp_path, *lines, "bookiePort=0")))
+        bookie_settings(Options(), read_server_config(conf(tmp_path, *lines, "bookiePort=0")))
 
 
 def test_a_bookie_that_nothing_names_is_refused(tmp_path: Path) -> None:
     lines = ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
     with pytest.raises(BKIncorrectParameterException, match="bookieId or advertisedAddress"):
-        bookie_settings(NoOptions(), read_server_config(conf(tmp_path, *lines)))
+        bookie_settings(Options(), read_server_config(conf(tmp_path, *lines)))
 
 
 @pytest.mark.parametrize("name", ["SortedLedgerStorage", "InterleavedLedgerStorage"])
@@ -159,24 +176,6 @@ def test_any_other_storage_is_refused(tmp_path: Path, name: str) -> None:
         read_server_config(conf(tmp_path, f"ledgerStorageClass={name}"))
 
 
-class NoOptions:
-    """A command line that names only the configuration."""
-
-    id = zookeeper = data = flush_interval_ms = None
-    port: int | None = None
-    trace_from_start = False
-
-
-class Options:
-    """What the command line says."""
-
-    id = "bookie-1"
-    zookeeper = "127.0.0.1:2181"
-    data = Path("data")
-    port = flush_interval_ms = None
-    trace_from_start = False
-
-
 @pytest.mark.parametrize(
     ("lines", "recovers"),
     [
@@ -188,7 +187,7 @@ class Options:
 def test_a_bookie_repairs_ledgers_unless_it_is_switched_off(
     tmp_path: Path, lines: list[str], recovers: bool
 ) -> None:
-    settings = bookie_settings(Options(), read_server_config(conf(tmp_path, *lines)))
+    settings = bookie_settings(OPTIONS, read_server_config(conf(tmp_path, *lines)))
     assert settings.autorecovery == (AutoRecoveryConfig() if recovers else None)
 
 
@@ -200,13 +199,13 @@ def test_a_bookie_listens_on_loopback_unless_an_address_is_configured(
 ) -> None:
     config = read_server_config(conf(tmp_path, *lines))
     assert config.passed_over == PassedOver()
-    assert bookie_settings(Options(), config).host == host
+    assert bookie_settings(OPTIONS, config).host == host
 
 
 def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
     with pytest.raises(BKIncorrectParameterException, match="autoRecoveryDaemonEnabled is 'yes'"):
-        bookie_settings(Options(), config)
+        bookie_settings(OPTIONS, config)
 
 
 def test_keys_without_effect_are_named(tmp_path: Path) -> None:
@@ -253,7 +252,7 @@ def test_a_refused_number_is_refused_under_the_key_that_was_written(
 def refusal(file: Path) -> str:
     """Why a bookie does not take that file; empty if it does."""
     try:
-        bookie_settings(Options(), read_server_config(file))
+        bookie_settings(OPTIONS, read_server_config(file))
     except BKIncorrectParameterException as error:
         return str(error)
     return ""
@@ -264,13 +263,12 @@ def refusal(file: Path) -> str:
     [("port", 70000, "--port is 70000"), ("flush_interval_ms", 0, "--flush-interval-ms is 0")],
 )
 def test_a_refused_option_of_the_command_line_is_named_as_such(
-    tmp_path: Path, field: str, value: int, message: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, field: str, value: int, message: str
 ) -> None:
-    options = Options()
-    monkeypatch.setattr(options, field, value)
+    option: dict[str, Any] = {field: value}
     config = read_server_config(conf(tmp_path, "bookiePort=3182", "flushInterval=100"))
     with pytest.raises(BKIncorrectParameterException, match=message):
-        bookie_settings(options, config)
+        bookie_settings(replace(OPTIONS, **option), config)
 
 
 def test_a_line_that_is_not_utf_8_is_named() -> None:
@@ -355,18 +353,14 @@ def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_p
         assert config.metadata_of_option(option) == place
 
 
-class NoFolder(Options):
-    data = None
-
-
 def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
     lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
     same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
     assert same.passed_over == PassedOver()
-    assert bookie_settings(NoFolder(), same).ledger_dirs == ("/l1", "/l2")
+    assert bookie_settings(replace(OPTIONS, data=None), same).ledger_dirs == ("/l1", "/l2")
     other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
     with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
-        bookie_settings(NoFolder(), other)
+        bookie_settings(replace(OPTIONS, data=None), other)
 
 
 def test_what_has_no_value_is_as_if_it_were_not_there(tmp_path: Path) -> None:
@@ -387,7 +381,7 @@ def test_a_bookie_that_must_be_read_only_needs_the_mode(tmp_path: Path) -> None:
 def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: bool) -> None:
     lines = "zkServers=h:2181", f"allowStorageExpansion={str(allowed).lower()}"
     config = read_server_config(conf(tmp_path, *lines))
-    assert bookie_settings(Options(), config).allow_storage_expansion is allowed
+    assert bookie_settings(OPTIONS, config).allow_storage_expansion is allowed
 
 
 def test_a_key_with_two_values_is_refused(tmp_path: Path) -> None:

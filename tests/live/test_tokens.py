@@ -143,9 +143,9 @@ def test_a_broker_with_an_audience_takes_tokens_for_it_alone() -> None:
     settings = replace(BY_SECRET, audience_claim="aud", audience="this")
     for found in ("this", ["other", "this"]):
         assert identity_of(signed({"sub": "a", "aud": found}), settings).role == "a"
-    for found in ("other", ["other"], [], None, {"this": 1}, 7):
+    for other in ("other", ["other"], [], None, {"this": 1}, 7):
         with pytest.raises(BrokerError, match="is not meant for this"):
-            identity_of(signed({"sub": "a", "aud": found}), settings)
+            identity_of(signed({"sub": "a", "aud": other}), settings)
         assert identity_of(signed({"sub": "a", "aud": found})).role == "a"
 
 

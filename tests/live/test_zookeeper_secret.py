@@ -22,7 +22,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def password() -> str | None:
     options = sasl_options(ADDRESS)
-    return options and options["password"]
+    return options["password"] if options else None
 
 
 def ended_process() -> int:

@@ -30,7 +30,7 @@ class Home:
     """The two directories of a bookie, and its cookie."""
 
     def __init__(self, folder: Path, bookie_id: str, instance_id: str = INSTANCE) -> None:
-        self.folders = folder / "journal", folder / "ledgers"
+        self.folders = [folder / "journal", folder / "ledgers"]
         self.disks = [RealDisk(each) for each in self.folders]
         self.node = f"/ledgers/cookies/{bookie_id}"
         journal, ledgers = map(str, self.folders)
@@ -249,7 +249,7 @@ async def test_disk_of_another_bookie_is_refused(store: ZooKeeperStore, tmp_path
 async def test_disks_of_another_cluster_are_refused(store: ZooKeeperStore, tmp_path: Path) -> None:
     here = Home(tmp_path, "moved")
     for folder in here.folders:
-        elsewhere = Cookie("moved", *map(str, here.folders[:1]), (str(here.folders[1]),), "else")
+        elsewhere = replace(here.cookie, instance_id="else")
         (folder / "current").mkdir()
         (folder / VERSION).write_bytes(elsewhere.encode())
     with pytest.raises(InvalidCookieException, match="does not fit this bookie"):
@@ -287,7 +287,7 @@ def expanded(home: Home, folder: Path) -> Home:
     """The same bookie with one more ledger directory."""
     larger = Home(folder, home.cookie.bookie_id)
     added = folder / "ledgers-2"
-    larger.folders += (added,)
+    larger.folders.append(added)
     larger.disks.append(RealDisk(added))
     larger.cookie = replace(larger.cookie, ledger_dirs=(*larger.cookie.ledger_dirs, str(added)))
     return larger

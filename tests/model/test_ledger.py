@@ -97,13 +97,15 @@ def of_version(version: int, body: str) -> bytes:
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> LedgerMetadata:
-    quorums = sorted(draw(st.tuples(*[st.integers(1, 6)] * 3)), reverse=True)
+    ack_quorum, write_quorum, ensemble_size = sorted(draw(st.tuples(*[st.integers(1, 6)] * 3)))
     ensembles = st.lists(
-        st.text(min_size=1, max_size=8), min_size=quorums[0], max_size=quorums[0]
+        st.text(min_size=1, max_size=8), min_size=ensemble_size, max_size=ensemble_size
     ).map(tuple)
     firsts = draw(st.sets(st.integers(1, 2**62), max_size=3))
     metadata = LedgerMetadata(
-        *quorums,
+        ensemble_size,
+        write_quorum,
+        ack_quorum,
         tuple(Segment(first, draw(ensembles)) for first in (0, *sorted(firsts))),
         draw(st.sampled_from(DigestType)),
         draw(st.binary(max_size=8)),

@@ -96,7 +96,7 @@ def stored(ledger_id: int, entry_id: int) -> bytes:
 
 def test_requests_of_one_receive_keep_their_order() -> None:
     bodies = [encode_read(7, entry_id) for entry_id in (3, 1, 2)]
-    assert [request[1] for request in decode_requests(bodies)] == [3, 1, 2]
+    assert decode_requests(bodies) == [ReadRequest(7, entry_id, 0, b"") for entry_id in (3, 1, 2)]
 
 
 @pytest.mark.parametrize("received", [list, as_received], ids=["one by one", "one block"])
@@ -146,7 +146,8 @@ def test_adds_of_another_key_or_kind_are_a_separate_batch(other: bytes) -> None:
     bodies = [encode_add(KEY, first), other, encode_add(KEY, second), other]
     batch, (alone,) = AddBatch(0, KEY, [7, 7], [0, 1], [first, second]), decode_requests([other])
     assert isinstance(alone, AddBatch)
-    twice = AddBatch(*alone[:2], *(column * 2 for column in alone[2:]))
+    flags, key, ledger_ids, entry_ids, entries = alone
+    twice = AddBatch(flags, key, ledger_ids * 2, entry_ids * 2, entries * 2)
     assert decode_requests(bodies) == [batch, twice]
 
 
@@ -192,8 +193,11 @@ def test_adds_with_the_highest_possible_ids_are_adds_like_others(received: Recei
 def singly(request: Request) -> list[Request]:
     if not isinstance(request, AddBatch):
         return [request]
-    adds = zip(*request[2:], strict=True)
-    return [AddBatch(*request[:2], *([value] for value in add)) for add in adds]
+    adds = zip(request.ledger_ids, request.entry_ids, request.entries, strict=True)
+    return [
+        AddBatch(request.flags, request.master_key, [ledger_id], [entry_id], [entry])
+        for ledger_id, entry_id, entry in adds
+    ]
 
 
 def test_a_batch_is_answered_add_by_add() -> None:

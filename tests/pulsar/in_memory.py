@@ -5,9 +5,11 @@ Cursors and the order of positions are the real ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from labkit.model.errors import BKReadException
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandMessage
+from labkit.pulsar.connection import Connection
 from labkit.pulsar.dispatch.consumer import Consumer, ConsumerName
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.dispatch.hashes import hash_of_key
@@ -17,6 +19,7 @@ from labkit.topic.acknowledged import CursorState
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.cursor import ManagedCursor
+from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import OutgoingMessage, encode_batch, encode_in_batch, encode_message
 from labkit.trace.recorder import Recorder
 
@@ -47,8 +50,8 @@ def key_of(choice: AutoSplitRanges | StickyRanges, owner: object) -> str:
     )
 
 
-class MemoryLedger:
-    """What a dispatcher needs of a managed ledger."""
+class MemoryLedger(ManagedLedger):
+    """A managed ledger in memory, as far as a dispatcher needs one."""
 
     def __init__(self, *ledgers: Sequence[bytes]) -> None:
         """Ids begin with 10; the last ledger is open."""
@@ -62,14 +65,14 @@ class MemoryLedger:
         self.before_read: Callable[[], None] = lambda: None
 
     @property
-    def ledgers(self) -> Sequence[LedgerInfo]:
+    def ledgers(self) -> tuple[LedgerInfo, ...]:
         return self.chain.ledgers
 
     @property
     def last_confirmed(self) -> Position:
         return self.chain.last_before((99, 0)) or self.chain.start
 
-    def append(self, data: bytes) -> Position:
+    def append(self, data: bytes) -> Position:  # type: ignore[override]
         last = max(self._ledgers)
         self._ledgers[last].append(data)
         self.chain.open_entry_count += 1
@@ -140,7 +143,10 @@ class Client:
     ) -> Consumer:
         """A consumer that this client has, with permits given."""
         consumer = Consumer(
-            self, ConsumerName(1, name, priority, ranges), partition, lambda _: None
+            cast(Connection, self),
+            ConsumerName(1, name, priority, ranges),
+            partition,
+            lambda _: None,
         )
         consumer.permits = permits
         return consumer

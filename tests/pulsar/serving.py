@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK, listen, port_of
@@ -25,7 +26,7 @@ async def serving(
     server = await listen(accept, serving=False)
     address = f"{LOOPBACK}:{port_of(server)}"
     client = await cluster.connect()
-    keywords = {} if authenticate is None else {"authenticate": authenticate}
+    keywords: dict[str, Any] = {} if authenticate is None else {"authenticate": authenticate}
     broker = Broker(client, BrokerAddress(address, f"pulsar://{address}"), config, **keywords)
     brokers.append(broker)
     await server.start_serving()

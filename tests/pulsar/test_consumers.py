@@ -248,7 +248,9 @@ async def test_a_consumer_that_is_closed_while_it_subscribes_is_not_there(
 
 
 @pytest.mark.parametrize("kind", [KIND.SEEK, KIND.UNSUBSCRIBE, KIND.GET_LAST_MESSAGE_ID])
-async def test_a_request_about_no_consumer_is_refused(raw: RawClient, kind: int) -> None:
+async def test_a_request_about_no_consumer_is_refused(
+    raw: RawClient, kind: BaseCommand.Type
+) -> None:
     request_id = raw.ask(kind, consumer_id=9)
     error = await raw.expect(KIND.ERROR)
     assert (error.request_id, error.error) == (request_id, ServerError.ConsumerNotFound)

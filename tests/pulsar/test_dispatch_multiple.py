@@ -1,7 +1,7 @@
 """Shared and Key_Shared: an entry is with one consumer, comes again if needed, keys keep order."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from labkit.pulsar.dispatch.hashes import hash_of_key
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.shared import Shared
+from labkit.topic.chain import Position
 from tests.pulsar.in_memory import Client, MemoryLedger, batch, key_of, message, surroundings
 
 NewDispatcher = Callable[..., Multiple]
@@ -25,7 +26,7 @@ async def settle() -> None:
 
 
 @pytest.fixture
-async def new_dispatcher() -> Iterator[NewDispatcher]:
+async def new_dispatcher() -> AsyncIterator[NewDispatcher]:
     made: list[Multiple] = []
 
     def make(
@@ -208,7 +209,7 @@ async def test_keys_stay_with_their_consumer_in_order(new_dispatcher: NewDispatc
     dispatcher.add(members[0])
     dispatcher.add(members[1])
     await settle()
-    expected = [[], []]
+    expected: list[list[Position]] = [[], []]
     for at in range(20):
         expected[0 if at % 4 in (0, 3) else 1].append((10, at))
     assert [client.positions for client in clients] == expected

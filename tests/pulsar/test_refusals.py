@@ -1,6 +1,9 @@
 """What is not served is answered, and the client's connection goes on."""
 
+from typing import Any
+
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 
 from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
@@ -37,10 +40,11 @@ async def client(broker: HeldBroker) -> FrameClient:
 
 @pytest.mark.parametrize("field", NOT_SERVED, ids=lambda field: field.name)
 async def test_a_request_that_is_not_served_is_answered_and_the_rest_goes_on(
-    client: FrameClient, field: object
+    client: FrameClient, field: FieldDescriptor
 ) -> None:
     await client.produce()
-    command = BaseCommand(type=field.number, **{field.name: CommandNotServed(request_id=77)})
+    request: dict[str, Any] = {field.name: CommandNotServed(request_id=77)}
+    command = BaseCommand(type=BaseCommand.Type.Name(field.number), **request)
     client.give(encode_frame(command))
     if field.number == BaseCommand.CONSUMER_STATS:
         answer = await client.answer(BaseCommand.CONSUMER_STATS_RESPONSE)
@@ -126,7 +130,11 @@ async def test_a_subscription_that_cannot_be_stored_is_refused(
     client: FrameClient, name: str
 ) -> None:
     wanted = CommandSubscribe(
-        topic=TOPIC, subscription=name, subType=0, consumer_id=1, request_id=7
+        topic=TOPIC,
+        subscription=name,
+        subType=CommandSubscribe.Exclusive,
+        consumer_id=1,
+        request_id=7,
     )
     client.say(BaseCommand.SUBSCRIBE, subscribe=wanted)
     refused = await client.answer(BaseCommand.ERROR)

@@ -9,6 +9,7 @@ import pulsar
 import pytest
 from pulsar import BatchingType, ConsumerType, InitialPosition
 
+from labkit.live.cluster import LocalCluster
 from labkit.pulsar.dispatch.hashes import hash_of_key
 from tests.pulsar.admin import DEADLINE_S
 from tests.pulsar.client import connect, receive, received_payloads, rest, send_all
@@ -123,7 +124,7 @@ def test_after_too_many_deliveries_a_message_goes_to_the_dead_letter_topic(
 
 
 def test_when_a_consumer_disconnects_the_others_get_what_it_had(
-    client: pulsar.Client, brokers: object, topic: str
+    client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     leaving = connect(brokers.service_url)
     gone = subscribe(leaving, topic)

@@ -2,11 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from labkit.metadata.cluster import init_cluster
-from labkit.metadata.registration import BOOKIE_RPC, Endpoint, read_only_bookies, writable_bookies
+from labkit.metadata.registration import (
+    BOOKIE_RPC,
+    Endpoint,
+    read_only_bookies,
+    register_bookie,
+    writable_bookies,
+)
 from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeExistsError
 from labkit.server import registration
 from labkit.server.registration import Registration
@@ -81,12 +88,12 @@ def test_a_failure_to_register_again_is_followed_by_another_try(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A create of the lost session may be carried out late: then the node exists."""
-    register, failures = registration.register_bookie, iter([error("too early"), error("again")])
+    failures = iter([error("too early"), error("again")])
 
-    async def failing(*args: object, **options: bool) -> None:
+    async def failing(*args: Any, **options: Any) -> None:
         if (failure := next(failures, None)) is not None:
             raise failure
-        await register(*args, **options)  # type: ignore[arg-type]
+        await register_bookie(*args, **options)
 
     async def rule(bookie: Registered) -> None:
         await bookie.registration.register(HERE)

@@ -27,8 +27,10 @@ from tests.storage.support import CRC32C, KEY, SMALL, add, copy_of_golden, open_
 INDEX = f"{CLEAN}/l/current/0/5/5.idx"
 
 
-def entry_ids(root: Path, *args: int) -> list[tuple[str, int]]:
-    found = read_ledger(folders_of(root), *args, digest=CRC32C)
+def entry_ids(
+    root: Path, ledger_id: int, first: int = 0, last: int | None = None
+) -> list[tuple[str, int]]:
+    found = read_ledger(folders_of(root), ledger_id, first, last, CRC32C)
     return [(e.file, e.entry_id) for e in found if isinstance(e, StoredEntry)]
 
 
@@ -131,8 +133,9 @@ def test_a_damaged_index_is_one_line_and_the_other_ledgers_are_listed(
 
 def test_several_directories_of_each_kind_are_read_as_one(tmp_path: Path) -> None:
     journals, ledgers = ([tmp_path / f"{kind}{i}" for i in range(2)] for kind in "jl")
-    disks = ([RealDisk(path) for path in paths] for paths in (journals, ledgers))
-    store = LedgerStore(*disks, SMALL, Recorder("bookie", lambda: 0), 1)
+    journal_disks, ledger_disks = map(RealDisk, journals), map(RealDisk, ledgers)
+    recorder = Recorder("bookie", lambda: 0)
+    store = LedgerStore([*journal_disks], [*ledger_disks], SMALL, recorder, 1)
     for ledger_id in (4, 5):
         add(store, ledger_id, 0)
     store.checkpoint()

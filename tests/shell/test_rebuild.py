@@ -3,6 +3,7 @@
 import fcntl
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_fence_and_explicit_lac_of_a_damaged_index_come_from_the_journal(tmp_pat
 def test_an_index_has_the_header_version_that_the_bookie_writes_old_head_or_not(
     run: Run, tmp_path: Path, version: int, journal_version: int
 ) -> None:
-    formats = {
+    formats: dict[str, Any] = {
         "journal_format_version_to_write": journal_version,
         "file_info_format_version_to_write": version,
     }

@@ -23,8 +23,8 @@ from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.shell.rebuild import rebuild_index
 from labkit.shell.xray import file_spans
 from labkit.storage.xray import format_spans, journal_spans
-from tests.shell.support import CLEAN, GOLDEN, JOURNAL_ID, ROLLED, folders_of
-from tests.storage.support import CRC32C, add, copy_of_golden, open_store
+from tests.shell.support import CLEAN, JOURNAL_ID, ROLLED, folders_of
+from tests.storage.support import CRC32C, GOLDEN, add, copy_of_golden, open_store
 
 FILES = sorted(path for path in GOLDEN.rglob("current/**/*") if path.is_file())
 

@@ -8,7 +8,7 @@ def test_rule() -> None:
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from labkit.sim.decisions import Decisions
 from labkit.sim.loop import SimLoop
@@ -75,6 +75,18 @@ class MetadataWorld:
 
     def heal(self) -> None:
         self.network.behave()
+
+    def asked(self) -> list[str]:
+        """What the server is asked for from now on; the list grows as it is asked."""
+        kinds: list[str] = []
+        handle = self.zookeeper.handle
+
+        def noted(session: Any, body: Any) -> None:
+            kinds.append(body[0])
+            handle(session, body)
+
+        self.zookeeper.handle = noted  # type: ignore[method-assign]
+        return kinds
 
     def _store(self, node: str, process: Process) -> SimMetadataStore:
         return SimMetadataStore(NodeNetwork(self.network, process), node, self.session_timeout_s)

@@ -24,11 +24,12 @@ from labkit.sim.faults import (
 )
 from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import START, At, Moment, On
+from labkit.sim.produce import Produce
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.scenario_values import Value
-from labkit.sim.workload import Produce, Read, Write
+from labkit.sim.workload import Read, Write
 
 
 def anything(value: object) -> Any:

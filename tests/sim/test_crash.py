@@ -94,7 +94,7 @@ class ForgetsAll(LedgerStore):
 
 
 def test_every_kind_of_promise_is_looked_up() -> None:
-    script = [Add(5, 0), Fence(5), ExplicitLac(6, 0), Commit()]
+    script: list[Step] = [Add(5, 0), Fence(5), ExplicitLac(6, 0), Commit()]
     found = crash_map(script, store_factory=ForgetsAll)
     cell = found.cells[-1][0]
     assert cell.verdict == LOST
@@ -113,9 +113,9 @@ class Stumbles(LedgerStore):
 class Invents(LedgerStore):
     """Has one entry more than was added."""
 
-    def replay(self, *arguments: object) -> object:
+    def replay(self, *arguments: Any, **options: Any) -> Any:
         self.ledgers.create(77, b"key")
-        return super().replay(*arguments)
+        return super().replay(*arguments, **options)
 
 
 def test_what_was_never_added_is_found() -> None:
@@ -186,7 +186,7 @@ class CountsStarts:
     def __init__(self) -> None:
         self.starts = 0
 
-    def __call__(self, journals: Sequence[Disk], *rest: object) -> LedgerStore:
+    def __call__(self, journals: Sequence[Disk], *rest: Any) -> LedgerStore:
         self.starts += 1
         return LedgerStore(journals, *rest)
 

@@ -51,9 +51,7 @@ def scripts(draw: st.DrawFn) -> list[Step]:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=settings.default.max_examples // 4, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(scripts(), st.integers(1, 2), st.integers(1, 2))
 def test_no_crash_breaks_a_promise(
     script: list[Step], journal_count: int, ledger_dir_count: int

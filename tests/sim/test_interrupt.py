@@ -44,7 +44,7 @@ class Interrupted(Value):
             await asyncio.sleep(0.001)
 
 
-ENDLESS = Scenario(workload=(Interrupted(),), limit_s=3000.0)  # type: ignore[arg-type]
+ENDLESS = Scenario(workload=(Interrupted(),), limit_s=3000.0)
 
 
 def in_a_cell(call: Callable[[], object]) -> None:
@@ -80,7 +80,7 @@ def test_an_interrupt_that_the_system_gives_to_another_thread_ends_the_run() -> 
     TURNS.clear()
     steps = (Interrupted(reaches_main=False),)
     with pytest.raises(KeyboardInterrupt):
-        in_a_cell(lambda: run(replace(ENDLESS, workload=steps)))  # type: ignore[arg-type]
+        in_a_cell(lambda: run(replace(ENDLESS, workload=steps)))
     assert INTERRUPTED_AT <= len(TURNS) < MOST_TURNS / 10
 
 

@@ -37,7 +37,8 @@ def test_time_passes_only_by_waiting_and_costs_nothing() -> None:
 
 def test_what_is_due_together_happens_in_the_order_in_which_it_was_asked_for() -> None:
     async def main() -> list[int]:
-        loop, order = asyncio.get_running_loop(), []
+        loop = asyncio.get_running_loop()
+        order: list[int] = []
         for number in range(50):
             loop.call_at(1.0, order.append, number)
         await asyncio.sleep(2)
@@ -154,7 +155,9 @@ def test_a_task_that_another_starts_as_the_world_ends_is_ended_with_it() -> None
 
     SimLoop().run(main())
     (task,) = started
-    assert inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CLOSED
+    coroutine = task.get_coro()
+    assert inspect.iscoroutine(coroutine)
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:

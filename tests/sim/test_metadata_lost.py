@@ -1,6 +1,7 @@
 """The metadata store comes back without its data: the bookies keep theirs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_bookies_keep_the_entries_of_ledgers_that_the_store_has_forgotten(
     new_instance_id: str, registers_again: bool
 ) -> None:
     cluster = Cluster(gc_wait_time_ms=GC_MS)
-    faults = (
+    faults: tuple[Any, ...] = (
         MetadataLost(new_instance_id, LOST),
         *(SessionLoss(name, LOST) for name in cluster.names if registers_again),
     )
@@ -58,7 +59,7 @@ def test_bookies_keep_the_entries_of_ledgers_that_the_store_has_forgotten(
 @pytest.mark.parametrize("new_instance_id", ["", "another"])
 def test_no_bookie_registers_where_its_cluster_is_not(new_instance_id: str) -> None:
     cluster = Cluster()
-    faults = (
+    faults: tuple[Any, ...] = (
         MetadataLost(new_instance_id, LOST),
         *(SessionLoss(name, LOST) for name in cluster.names),
     )

@@ -2,7 +2,6 @@
 counts as a copy ever goes.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -93,7 +92,7 @@ def taken_for_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
 def test_bookie_that_looks_at_the_last_ensemble_only_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    changes: Sequence[Fault] = (Crash("b0", down_ms=300, when=At(100)),)
+    changes: tuple[Fault, ...] = (Crash("b0", down_ms=300, when=At(100)),)
     cluster = replace(TIDY, autorecovery=None)
     scenario = Scenario(cluster, (Write(entries=60, every_ms=5), Recover(when=At(8000))), changes)
     assert broken(check_all(run(scenario))) == []

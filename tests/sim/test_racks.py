@@ -63,7 +63,7 @@ class WriteAcrossRacks(Value):
         network = NodeNetwork(node.world.network, node.process)
         config = ClientConfig(min_num_racks_per_write_quorum=2)
         store = node.client.store
-        node.client = node.new_client(store, network, config)  # type: ignore[arg-type]
+        node.client = node.new_client(store, network, config)
         await self.write.run(node)
 
 

@@ -42,7 +42,7 @@ class AwaitBookies(Value):
 
 RESTART = Scenario(
     Cluster(2),
-    (AwaitBookies(2),),  # type: ignore[arg-type]
+    (AwaitBookies(2),),
     (Crash("b1", down_ms=STARTED_MS - KILLED_MS, when=At(KILLED_MS)),),
 )
 

@@ -7,9 +7,9 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash
 from labkit.sim.moments import On
+from labkit.sim.produce import Produce
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Produce
 from tests.repeat import repeated
 
 PRODUCE = Produce(messages=30)

@@ -30,7 +30,11 @@ def page_of(notebook: NotebookNode, folder: Path) -> list[dict[str, str]]:
 
 
 def test_a_view_has_a_place_with_its_picture_module_style_and_state(tmp_path: Path) -> None:
-    output = {VIEW: {"model_id": "m"}, "text/html": "<img alt='a picture'>", "text/plain": "words"}
+    output: dict[str, object] = {
+        VIEW: {"model_id": "m"},
+        "text/html": "<img alt='a picture'>",
+        "text/plain": "words",
+    }
     ((kind, html),) = page_of(notebook(output, m=STATE), tmp_path)[0].items()
     assert kind == "text/html"
     assert "<img alt='a picture'>" in html
@@ -49,12 +53,16 @@ def test_two_views_of_a_kind_share_their_module(tmp_path: Path) -> None:
 
 
 def test_a_widget_from_another_package_keeps_its_still_form(tmp_path: Path) -> None:
-    output = {VIEW: {"model_id": "m"}, "text/html": "<b>still</b>", "text/plain": "words"}
+    output: dict[str, object] = {
+        VIEW: {"model_id": "m"},
+        "text/html": "<b>still</b>",
+        "text/plain": "words",
+    }
     assert page_of(notebook(output, m={"children": []}), tmp_path) == [
         {"text/html": "<b>still</b>"}
     ]
 
 
 def test_a_chart_is_shown_as_its_picture(tmp_path: Path) -> None:
-    output = {"application/vnd.plotly.v1+json": {}, "image/svg+xml": "<svg/>"}
+    output: dict[str, object] = {"application/vnd.plotly.v1+json": {}, "image/svg+xml": "<svg/>"}
     assert page_of(notebook(output), tmp_path) == [{"image/svg+xml": "<svg/>"}]

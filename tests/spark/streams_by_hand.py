@@ -4,13 +4,18 @@ Nothing is packed and no neighbour in a sort is looked at where a set or a count
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
+
+Limits = dict[str, tuple[int | None, int | None, int | None]]
+"""By topic the most entries, bytes and ms of a ledger; None: no limit."""
 
 STREAM = ["topic", "partition"]
 ENTRY = [*STREAM, "ledger", "entry"]
@@ -43,8 +48,14 @@ def make_stream(seed: int, entries_per_stream: int = 120, topics: int = 2) -> pa
     return pa.Table.from_pylist(rows)
 
 
-def _one_stream(chance, next_ledger, topic, partition, entry_count) -> list[dict]:
-    messages: list[dict] = []
+def _one_stream(
+    chance: np.random.Generator,
+    next_ledger: Iterator[int],
+    topic: str,
+    partition: int,
+    entry_count: int,
+) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
     ledger, entry, room = next(next_ledger), 0, int(chance.integers(7, 30))
     for _ in range(entry_count):
         if entry == room:
@@ -57,10 +68,15 @@ def _one_stream(chance, next_ledger, topic, partition, entry_count) -> list[dict
     return messages
 
 
+def records(table: pd.DataFrame) -> Iterable[Any]:
+    """The rows, each with its columns as attributes."""
+    return table.itertuples()
+
+
 def order_violations(messages: pd.DataFrame) -> set[Row]:
     found: set[Row] = set()
     latest: dict[Row, Row] = {}
-    for row in messages.sort_values("seq").itertuples():
+    for row in records(messages.sort_values("seq")):
         stream, place = (row.topic, row.partition), (row.ledger, row.entry, row.batch_index)
         if stream in latest and place < latest[stream]:
             found.add((*stream, row.seq, *place, *latest[stream]))
@@ -116,7 +132,7 @@ def batch_size_distribution(messages: pd.DataFrame) -> dict[Row, tuple[int, floa
 def first_latencies(messages: pd.DataFrame) -> dict[object, list[int]]:
     """By topic: how long after its publication each message arrived first, in ms."""
     first: dict[Row, int] = {}
-    for row in messages.itertuples():
+    for row in records(messages):
         place = (row.topic, row.partition, row.ledger, row.entry, row.batch_index)
         latency = row.receive_time_ms - row.publish_time_ms
         first[place] = min(latency, first.get(place, latency))
@@ -126,14 +142,12 @@ def first_latencies(messages: pd.DataFrame) -> dict[object, list[int]]:
     return latencies
 
 
-def rollover_reasons(
-    messages: pd.DataFrame, ledgers: pd.DataFrame, limits: dict[str, tuple]
-) -> set[Row]:
-    """`limits`: by topic the most entries, bytes and ms, each None for no limit."""
+def rollover_reasons(messages: pd.DataFrame, ledgers: pd.DataFrame, limits: Limits) -> set[Row]:
     found: set[Row] = set()
     born = messages.groupby([*STREAM, "ledger"])["publish_time_ms"].min()
+    stream: Any  # Topic and partition.
     for stream, chain in ledgers.sort_values("ledger").groupby(STREAM):
-        for link, following in pairwise(chain.itertuples()):
+        for link, following in pairwise(records(chain)):
             had = (
                 link.entry_count,
                 link.size_bytes,
@@ -153,7 +167,7 @@ def rollover_reasons(
 def copies_per_bookie(segments: pd.DataFrame) -> Counter[str]:
     """Entry by entry, copy by copy."""
     copies: Counter[str] = Counter()
-    for row in segments.itertuples():
+    for row in records(segments):
         for entry in range(row.first_entry, row.last_entry + 1):
             for i in range(row.write_quorum):
                 copies[row.ensemble[(entry + i) % len(row.ensemble)]] += 1
@@ -172,7 +186,7 @@ def messages_per_ledger(messages: pd.DataFrame) -> set[Row]:
 def publish_rate(messages: pd.DataFrame, bucket_ms: int) -> set[Row]:
     counts: Counter[Row] = Counter()
     sizes: Counter[Row] = Counter()
-    for row in messages.itertuples():
+    for row in records(messages):
         bucket = (row.topic, row.publish_time_ms - row.publish_time_ms % bucket_ms)
         counts[bucket] += 1
         sizes[bucket] += row.payload_size

@@ -1,9 +1,11 @@
 """Small tables for the jobs, and their answers as sets."""
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 
 
-def rows(frame: DataFrame) -> set[tuple]:
+def rows(frame: DataFrame) -> set[tuple[Any, ...]]:
     """A job's answer, which must not say anything twice."""
     collected = [tuple(row) for row in frame.collect()]
     assert len(set(collected)) == len(collected)

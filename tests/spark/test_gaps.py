@@ -43,13 +43,13 @@ def put(portion: pa.Table, folder: Path, number: int) -> None:
 
 def run(spark: SparkSession, source: Path, checkpoint: Path, sink: Path) -> None:
     """Read what is new in the folder, a file at a time."""
-    stream = spark.readStream.schema("partition int, ledger long, entry long, seq int")
-    stream = stream.option("maxFilesPerTrigger", 1).parquet(str(source))
+    reader = spark.readStream.schema("partition int, ledger long, entry long, seq int")
+    stream = reader.option("maxFilesPerTrigger", 1).parquet(str(source))
     found = stream.groupBy("partition").transformWithStateInPandas(
         gaps.GapDetector(), gaps.GAPS, outputMode="Append", timeMode="None"
     )
-    query = found.writeStream.format("parquet").option("path", str(sink))
-    query = query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    writer = found.writeStream.format("parquet").option("path", str(sink))
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
     assert query.exception() is None
 

@@ -1,5 +1,7 @@
 """What is asked of ledgers and their metadata has the answers of an independent computation."""
 
+from typing import Any
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.spark import flights, ledgers, streams
 from tests.spark import streams_by_hand as by_hand
+from tests.spark.streams_by_hand import Limits
 from tests.spark.tables import frame_of_ids, rows
 
-LIMITS = {
+LIMITS: Limits = {
     "flights-paced": (None, None, 4_000),
     "flights-single": (1_000, None, None),
     "flights-batched": (50, 2**20, None),
@@ -61,7 +64,7 @@ def recorded(spark: SparkSession) -> dict[str, DataFrame]:
     return {name: spark.createDataFrame(pq.read_table(path)) for name, path in samples.items()}
 
 
-def reasons(recorded: dict[str, DataFrame], limits: dict[str, tuple]) -> set[tuple]:
+def reasons(recorded: dict[str, DataFrame], limits: Limits) -> set[tuple[Any, ...]]:
     spark = recorded["messages"].sparkSession
     table = spark.createDataFrame([(t, *most) for t, most in limits.items()], LIMIT_COLUMNS)
     return rows(ledgers.rollover_reasons(recorded["messages"], recorded["ledgers"], table))
@@ -78,7 +81,7 @@ def reasons(recorded: dict[str, DataFrame], limits: dict[str, tuple]) -> set[tup
     ids=["as recorded", "several at once", "none reached", "unknown"],
 )
 def test_reason_of_a_rollover_is_the_limit_that_was_reached(
-    recorded: dict[str, DataFrame], limits: dict[str, tuple]
+    recorded: dict[str, DataFrame], limits: Limits
 ) -> None:
     messages, chains = (frame.toPandas() for frame in recorded.values())
     assert reasons(recorded, limits) == by_hand.rollover_reasons(messages, chains, limits)

@@ -2,7 +2,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from zipfile import ZipFile
@@ -30,6 +30,7 @@ def test_session_runs_in_this_process_unless_the_environment_names_a_master(
 
 def test_a_running_session_keeps_its_settings(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before is not None
     spark.conf.set("spark.sql.shuffle.partitions", "7")
     try:
         assert session.spark_session("another").conf.get("spark.sql.shuffle.partitions") == "7"
@@ -38,14 +39,14 @@ def test_a_running_session_keeps_its_settings(spark: SparkSession) -> None:
 
 
 def test_session_has_the_heap_that_fits_on_binder(spark: SparkSession) -> None:
+    assert spark._jvm is not None
     heap_mb = spark._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
     assert 450 < heap_mb <= 512
 
 
 def test_session_prints_times_in_utc(spark: SparkSession) -> None:
-    assert spark.sql("select cast(timestamp_millis(0) as string)").first()[0] == (
-        "1970-01-01 00:00:00"
-    )
+    [[time]] = spark.sql("select cast(timestamp_millis(0) as string)").collect()
+    assert time == "1970-01-01 00:00:00"
 
 
 def test_python_workers_run_this_python(spark: SparkSession) -> None:
@@ -65,7 +66,7 @@ def test_python_workers_share_what_was_imported_before_they_began(spark: SparkSe
 
 @linux
 def test_python_workers_draw_different_random_numbers(spark: SparkSession) -> None:
-    def draw(_: Iterator[int]) -> Iterator[float]:
+    def draw(_: Iterable[int]) -> Iterator[float]:
         # Both tasks are there before one of them ends, so each has a worker to itself.
         BarrierTaskContext.get().barrier()
         yield np.random.rand()
@@ -155,7 +156,7 @@ print(start().parallelize([0], 1).map(answer).first())"""
 
 def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_none() -> None:
-        raise JavaNotFound(("PATH: none there",))
+        raise JavaNotFound(["PATH: none there"])
 
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setattr(session, "find_java", find_none)

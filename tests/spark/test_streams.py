@@ -73,7 +73,7 @@ def test_report_counts_the_entries_by_batch_size(
     told = {
         (r.topic, r.partition): r.batch_sizes for r in streams.stream_report(messages).collect()
     }
-    expected: dict[tuple, Counter[int]] = {}
+    expected: dict[tuple[str, int], Counter[int]] = {}
     for topic, partition, _ledger, _entry, size, *_ in by_hand.batch_sizes(pandas_messages):
         expected.setdefault((topic, partition), Counter())[size] += 1
     assert told == expected
@@ -114,7 +114,7 @@ def test_text_other_than_an_id_is_parsed_to_nulls(spark: SparkSession, text: str
     ],
 )
 def test_positions_compare_as_ids_do(
-    spark: SparkSession, smaller: tuple[int, ...], greater: tuple[int, ...]
+    spark: SparkSession, smaller: tuple[int, int, int, int], greater: tuple[int, int, int, int]
 ) -> None:
     assert MessageId(*smaller) < MessageId(*greater)
     low, high = streams.with_position(frame_of_ids(spark, smaller, greater)).collect()

@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from labkit.trace.events import Event
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 MARKED, DONE, DELETED = "ledger.underreplicated", "replication.done", "ledger.deleted"
 
 
@@ -25,9 +26,9 @@ def underreplicated_ledgers(events: Sequence[Event]) -> list[Row]:
 
 def repairs(events: Sequence[Event]) -> set[Row]:
     """Ledger, its how-manyeth mark, marked, started, done, worker, copies, deferrals."""
-    now: dict[int, dict] = {}
+    now: dict[int, dict[str, Any]] = {}
     is_marked: defaultdict[int, bool] = defaultdict(bool)
-    told: list[dict] = []
+    told: list[dict[str, Any]] = []
     for event in events:
         if event.kind == MARKED and not is_marked[event.ledger]:
             number = now[event.ledger]["episode"] + 1 if event.ledger in now else 1
@@ -44,7 +45,7 @@ def repairs(events: Sequence[Event]) -> set[Row]:
     return {tuple(each.values()) for each in told}
 
 
-def _apply(repair: dict, event: Event) -> None:
+def _apply(repair: dict[str, Any], event: Event) -> None:
     if event.kind == "replication.started":
         repair["started_us"] = repair["started_us"] or event.time_us
         repair["worker"] = event.node
@@ -66,7 +67,7 @@ def copies_made(events: Sequence[Event], bucket_ms: int) -> set[Row]:
     }
 
 
-def life_cycles(events: Sequence[Event]) -> dict[int, dict[str, object]]:
+def life_cycles(events: Sequence[Event]) -> dict[int, dict[str, Any]]:
     names = {
         "ledger.created": "created_us",
         "lac.advanced": "first_confirmed_us",
@@ -76,7 +77,7 @@ def life_cycles(events: Sequence[Event]) -> dict[int, dict[str, object]]:
         MARKED: "marked_us",
         DELETED: "deleted_us",
     }
-    lives: dict[int, dict[str, object]] = {}
+    lives: dict[int, dict[str, Any]] = {}
     for event in events:
         if event.ledger < 0:
             continue

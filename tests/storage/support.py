@@ -37,8 +37,10 @@ def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
 
 def kill(store: LedgerStore) -> None:
     """Close the store's files as the end of its process does: nothing more is written."""
-    for part in (*store.journals, store.entry_logger, store.ledgers):
-        part.close()
+    for journal in store.journals:
+        journal.close()
+    store.entry_logger.close()
+    store.ledgers.close()
 
 
 def copy_of_golden(name: str, root: Path) -> Path:

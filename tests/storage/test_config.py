@@ -1,7 +1,14 @@
+from typing import Any
+
 import pytest
 
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import MIB, StorageConfig
+
+
+def config_with(name: str, value: int) -> StorageConfig:
+    setting: dict[str, Any] = {name: value}
+    return StorageConfig(**setting)
 
 
 def test_defaults_are_bookkeepers() -> None:
@@ -33,7 +40,7 @@ def test_defaults_are_bookkeepers() -> None:
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_the_range(name: str, value: int) -> None:
     with pytest.raises(BKIncorrectParameterException, match=rf"{name} is {value}; it must"):
-        StorageConfig(**{name: value})
+        config_with(name, value)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +57,16 @@ def test_a_value_out_of_range_is_refused_with_its_name_and_the_range(name: str, 
     ],
 )
 def test_the_lowest_value_is_taken_and_a_lower_one_refused(name: str, lowest: int) -> None:
-    assert getattr(StorageConfig(**{name: lowest}), name) == lowest
+    assert getattr(config_with(name, lowest), name) == lowest
     with pytest.raises(BKIncorrectParameterException, match=rf"{name} is {lowest - 1}; it must"):
-        StorageConfig(**{name: lowest - 1})
+        config_with(name, lowest - 1)
 
 
 @pytest.mark.parametrize(
     ("name", "highest"), [("journal_alignment_size", MIB // 2), ("log_size_limit", 1024 * MIB)]
 )
 def test_the_highest_value_is_taken(name: str, highest: int) -> None:
-    assert getattr(StorageConfig(**{name: highest}), name) == highest
+    assert getattr(config_with(name, highest), name) == highest
 
 
 @pytest.mark.parametrize("versions", [(4, 0), (5, 0), (6, 1)])

@@ -30,10 +30,16 @@ CONFIG = StorageConfig(
     log_size_limit=2048,
 )
 UNSEEN = 99
+
+
+def drawn(draw: int) -> Callable[[int], Keep]:
+    return lambda stop: by_lot(1000 * draw + stop)
+
+
 VARIANTS: dict[str, Callable[[int], Keep]] = {
     "unsynced lost": lambda stop: lost,
     "unsynced kept": lambda stop: kept,
-    **{f"random {draw}": lambda stop, draw=draw: by_lot(1000 * draw + stop) for draw in range(6)},
+    **{f"random {draw}": drawn(draw) for draw in range(6)},
 }
 
 

@@ -60,6 +60,11 @@ def functions(source: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
+def last_line_of(function: ast.stmt) -> int:
+    assert function.end_lineno is not None
+    return function.end_lineno
+
+
 def test_imports_follow_the_rules_of_pyproject() -> None:
     run = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
@@ -76,7 +81,7 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
         f"{source}: {function.name}, {length} lines"
         for source in sources()
         for function in functions(source)
-        if (length := function.end_lineno - function.lineno + 1) > LONGEST_FUNCTION_LINES
+        if (length := last_line_of(function) - function.lineno + 1) > LONGEST_FUNCTION_LINES
     ]
     assert long == []
 

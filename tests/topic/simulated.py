@@ -72,7 +72,7 @@ def simulate(
     takes entries of an owner who was asleep all the time, as BookKeeper's do.
     """
     cluster = Cluster(4, gc_wait_time_ms=1_000_000)
-    scenario = Scenario(cluster, stories, faults, ends_in_power_cut=False)  # type: ignore[arg-type]
+    scenario = Scenario(cluster, stories, faults, ends_in_power_cut=False)
     if bad_weather is not None:
         scenario = storm(scenario, bad_weather, 5, 300)
     FAILURES.clear()
@@ -143,6 +143,6 @@ def found_by(cursor: ManagedCursor, positions: Sequence[Position]) -> list[int]:
 async def with_cursor(
     client: BookKeeper, entries: int = 10, **config: int
 ) -> tuple[ManagedLedger, ManagedCursor, list[Position]]:
-    ledger = await opened(client, replace(SMALL, **config))  # type: ignore[arg-type]
+    ledger = await opened(client, replace(SMALL, **config))
     cursor = await ledger.open_cursor("s", "earliest", properties={"begun": 1})
     return ledger, cursor, await stored(ledger, 0, entries)

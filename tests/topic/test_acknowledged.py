@@ -117,7 +117,7 @@ def test_mark_delete_moves_over_the_border_of_ledgers() -> None:
         Range((9, -1), (9, 0)),
     )
     acknowledged.add((3, 0))
-    assert (acknowledged.mark_delete, acknowledged.ranges) == ((9, 0), ())
+    assert (acknowledged.mark_delete, [*acknowledged.ranges]) == ((9, 0), [])
 
 
 def test_batch_is_acknowledged_when_its_last_message_is() -> None:

@@ -1,11 +1,13 @@
 """What consumers ask for, and what they do when a ledger or an entry cannot be read."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
+from labkit.model.entry import Entry
 from labkit.model.errors import (
     BKDigestMatchException,
     BKIncorrectParameterException,
@@ -37,7 +39,7 @@ class Asked:
         self.ranges: list[tuple[int, int]] = []
         read_entries = LedgerReader.read_entries
 
-        async def noted(reader: LedgerReader, first: int, last: int) -> list[object]:
+        async def noted(reader: LedgerReader, first: int, last: int) -> list[Entry]:
             self.ranges.append((first, last))
             return await read_entries(reader, first, last)
 
@@ -155,7 +157,7 @@ def test_ledger_that_is_trimmed_just_before_it_is_read_is_passed_over() -> None:
         cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
         open_ledger = client.open_ledger_no_recovery
 
-        async def trimmed(ledger_id: int, **options: bytes) -> LedgerReader:
+        async def trimmed(ledger_id: int, **options: Any) -> LedgerReader:
             await partition.ledger.trim()
             return await open_ledger(ledger_id, **options)
 
@@ -188,7 +190,7 @@ def test_consumer_that_goes_on_in_a_ledger_opens_it_once() -> None:
         opened: list[int] = []
         open_ledger = client.open_ledger_no_recovery
 
-        async def noted(ledger_id: int, **options: bytes) -> LedgerReader:
+        async def noted(ledger_id: int, **options: Any) -> LedgerReader:
             opened.append(ledger_id)
             return await open_ledger(ledger_id, **options)
 

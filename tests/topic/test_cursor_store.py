@@ -33,7 +33,7 @@ class Kept:
 
     def __init__(self, client: PlayedClient | None = None, **config: int) -> None:
         self.client = client or PlayedClient()
-        self.config = replace(CONFIG, **config)  # type: ignore[arg-type]
+        self.config = replace(CONFIG, **config)
         self.store = CursorStore(PATH, "s", self.client.real, self.config)
 
     async def begun(self) -> "Kept":

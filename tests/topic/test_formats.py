@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labkit.model.proto.managed_ledger_pb2 import (
-    CompressionType,
     KeyValue,
     LongListMap,
     ManagedCursorInfo,
@@ -45,7 +44,7 @@ STATE = CursorState(
 )
 
 
-def wrapped(kind: int, body: bytes, size: int = 0) -> bytes:
+def wrapped(kind: str, body: bytes, size: int = 0) -> bytes:
     head = ManagedLedgerInfoMetadata(compressionType=kind, uncompressedSize=size)
     encoded = head.SerializeToString()
     return struct.pack(">HI", 0x4778, len(encoded)) + encoded + body
@@ -121,9 +120,9 @@ def test_bit_sets_are_javas_words(bits: int) -> None:
 
 def test_compressed_nodes_are_read_where_python_can() -> None:
     body = encode_chain(LINKS)
-    assert decode_chain(wrapped(CompressionType.NONE, body, len(body))) == LINKS
-    assert decode_chain(wrapped(CompressionType.ZLIB, zlib.compress(body))) == LINKS
-    assert decode_chain(encode_chain(LINKS, wrapped(CompressionType.NONE, body))) == LINKS
+    assert decode_chain(wrapped("NONE", body, len(body))) == LINKS
+    assert decode_chain(wrapped("ZLIB", zlib.compress(body))) == LINKS
+    assert decode_chain(encode_chain(LINKS, wrapped("NONE", body))) == LINKS
 
 
 def test_compressed_node_of_which_a_part_is_missing_is_not_a_shorter_chain() -> None:
@@ -131,22 +130,22 @@ def test_compressed_node_of_which_a_part_is_missing_is_not_a_shorter_chain() -> 
     whole = zlib.compress(body)
     for size in range(len(whole)):
         with pytest.raises(DamagedNodeError, match="a compressed node cannot be read"):
-            decode_chain(wrapped(CompressionType.ZLIB, whole[:size]))
+            decode_chain(wrapped("ZLIB", whole[:size]))
 
 
 def test_compressed_node_is_read_up_to_sixteen_megabytes_and_refused_above() -> None:
     largest = 16 * 1024**2
-    assert unwrapped(wrapped(CompressionType.ZLIB, zlib.compress(bytes(largest)))) == bytes(largest)
+    assert unwrapped(wrapped("ZLIB", zlib.compress(bytes(largest)))) == bytes(largest)
     for size in (largest + 1, largest + 2, 2 * largest):
         with pytest.raises(DamagedNodeError, match=f"larger than {largest} bytes"):
-            unwrapped(wrapped(CompressionType.ZLIB, zlib.compress(bytes(size))))
+            unwrapped(wrapped("ZLIB", zlib.compress(bytes(size))))
 
 
 def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
     for size in range(6):
-        data = wrapped(CompressionType.NONE, b"body")[:size]
+        data = wrapped("NONE", b"body")[:size]
         assert unwrapped(data) == data
-    assert unwrapped(wrapped(CompressionType.NONE, b"")) == b""
+    assert unwrapped(wrapped("NONE", b"")) == b""
 
 
 def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:
@@ -179,7 +178,8 @@ def test_what_lacks_a_field_that_must_be_there_is_damaged(
     decode: Callable[[bytes], object], what: str
 ) -> None:
     # A ledger or a property without anything in it; a position without its ledger.
-    lacking = {decode_chain: b"\x0a\x00", decode_position: b"\x10\x01"}.get(decode, b"\x20\x01")
+    bodies: dict[object, bytes] = {decode_chain: b"\x0a\x00", decode_position: b"\x10\x01"}
+    lacking = bodies.get(decode, b"\x20\x01")
     with pytest.raises(DamagedNodeError, match=f"{what} cannot be read: a field that must be"):
         decode(lacking)
 
@@ -187,12 +187,12 @@ def test_what_lacks_a_field_that_must_be_there_is_damaged(
 @pytest.mark.parametrize("name", ["LZ4", "ZSTD", "SNAPPY"])
 def test_unknown_compression_is_named_with_the_key_to_set(name: str) -> None:
     with pytest.raises(DamagedNodeError, match=f"{name}.*managedLedgerInfoCompressionType"):
-        decode_chain(wrapped(CompressionType.Value(name), b"?"))
+        decode_chain(wrapped(name, b"?"))
 
 
 @pytest.mark.parametrize("decode", [decode_chain, decode_cursor_node, decode_position])
 @pytest.mark.parametrize(
-    "data", [b"\x0a\x05", b"\xff" * 9, struct.pack(">HI", 0x4778, 99), wrapped(2, b"no zlib")]
+    "data", [b"\x0a\x05", b"\xff" * 9, struct.pack(">HI", 0x4778, 99), wrapped("ZLIB", b"no zlib")]
 )
 def test_damaged_bytes_are_reported_as_such(decode: object, data: bytes) -> None:
     assert callable(decode)

@@ -210,7 +210,7 @@ async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossySto
     async def fails(*_: object) -> tuple[bytes, int]:
         raise MetadataUnavailableError("it does not answer")
 
-    store.get = fails  # type: ignore[method-assign]
+    store.get = fails  # type: ignore[assignment, method-assign]
     with pytest.raises(MetadataUnavailableError):
         await owner.read()
     store.get = get  # type: ignore[method-assign]

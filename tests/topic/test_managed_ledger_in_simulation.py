@@ -83,15 +83,17 @@ def test_each_ledger_is_recorded_with_the_reason_for_it() -> None:
 
 def test_end_reaches_all_that_asked_with_its_reason_and_close_does_not_count_as_one() -> None:
     async def story(client: BookKeeper) -> None:
-        ledger = await opened(client)
         told: list[tuple[str, LabkitError]] = []
-        for name in ("a", "b"):
-            ledger.when_ended(lambda error, name=name: told.append((name, error)))
-        await ledger.close()
+
+        async def opened_with_listeners() -> ManagedLedger:
+            ledger = await opened(client)
+            ledger.when_ended(lambda error: told.append(("a", error)))
+            ledger.when_ended(lambda error: told.append(("b", error)))
+            return ledger
+
+        await (await opened_with_listeners()).close()
         assert told == []
-        ledger = await opened(client)
-        for name in ("a", "b"):
-            ledger.when_ended(lambda error, name=name: told.append((name, error)))
+        ledger = await opened_with_listeners()
         first = LabkitError("first")
         ledger.end(first)
         ledger.end(LabkitError("second"))

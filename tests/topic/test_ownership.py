@@ -108,7 +108,7 @@ def test_first_broker_asked_owns_the_bundle_and_the_second_finds_the_owner() -> 
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
         assert await a.owner_of(TOPIC) is None
-        assert await asyncio.gather(a.acquire(TOPIC), b.acquire(TOPIC)) == [A, A]
+        assert [*await asyncio.gather(a.acquire(TOPIC), b.acquire(TOPIC))] == [A, A]
         assert await b.owner_of(TOPIC) == A
         assert (a.owned, b.owned) == ([BUNDLE], [])
         assert a.owns(TOPIC)

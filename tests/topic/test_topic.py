@@ -86,8 +86,8 @@ async def test_entries_of_a_partition_are_stored_in_the_order_of_sending(
         own = ids[which::2]
         assert own == sorted(own)
     messages = await receive_all(topic.consumer())
-    for which in ("a", "b"):
-        payloads = [int(each.payload) for each in messages if each.producer_name == which]
+    for name in ("a", "b"):
+        payloads = [int(each.payload) for each in messages if each.producer_name == name]
         assert payloads == list(range(40))
     found = [message.message_id for message in messages]
     assert found == sorted(found)

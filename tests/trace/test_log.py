@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,7 +152,12 @@ def test_a_row_that_comes_too_late_is_kept_behind_the_settled_ones() -> None:
 
 def test_a_stopped_listener_is_not_called() -> None:
     log, seen = TraceLog(), list[int]()
-    stop = log.listen(lambda events: (seen.extend(e.seq for e in events), stop())[0])
+
+    def hear_once(events: Sequence[Event]) -> None:
+        seen.extend(event.seq for event in events)
+        stop()
+
+    stop = log.listen(hear_once)
     log.add(ONE_ADD)
     log.settle(1)
     log.settle()

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Recover, Write
 from labkit.widgets.scene import Mark, Move

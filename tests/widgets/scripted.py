@@ -1,6 +1,7 @@
 """Runs of a cluster that never was, written by hand: the logs that the views' tests draw."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Recorder
@@ -39,7 +40,7 @@ class Script:
         recorder.listen(self.log.add)
         return recorder
 
-    def record(self, node: str, kind: str, *args: int, **fields: str | int) -> None:
+    def record(self, node: str, kind: str, *args: int, **fields: Any) -> None:
         self.recorders[node].record(kind, *args, **fields)
 
     def create(self, ledger: int) -> None:

@@ -180,10 +180,14 @@ async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
 async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all_is_quiet(
     watched: Watched,
 ) -> None:
-    for _ in range(3):
+
+    async def add() -> None:
         before = len(watched.sent)
         watched.cluster.add(1)
-        await watched.until(lambda before=before: len(watched.sent) > before)
+        await watched.until(lambda: len(watched.sent) > before)
+
+    for _ in range(3):
+        await add()
     numbers = [message["number"] for message in watched.sent]
     assert numbers == list(range(1, len(numbers) + 1))
     await watched.until(lambda: watched.view.film["number"] == numbers[-1])
@@ -264,7 +268,9 @@ async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
     watched.cluster.add(1)
     await watched.until(lambda: bool(watched.sent))
     watched.click("end", "second")
-    await watched.until(lambda: not watched.view.follower.displayed.is_set())
+    follower = watched.view.follower
+    assert follower is not None
+    await watched.until(lambda: not follower.displayed.is_set())
     await asyncio.sleep(0.1)
     sent, film = list(watched.sent), watched.view.film
     watched.cluster.add(5)

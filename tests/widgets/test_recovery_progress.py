@@ -9,8 +9,8 @@ import pytest
 from labkit.trace.events import Event
 from labkit.widgets.recovery_progress import RecoveryProgress
 from labkit.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
-from labkit.widgets.recovery_progress.fold import Progress, Step, first_bookies, steps_of
-from labkit.widgets.recovery_progress.state import RecoveryState
+from labkit.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
+from labkit.widgets.recovery_progress.state import RecoveryState, Step
 from tests.widgets.recoveries import FAULTS, recovery
 from tests.widgets.test_text_fits import placed
 

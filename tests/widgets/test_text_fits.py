@@ -9,10 +9,11 @@ from functools import cache, partial
 import pytest
 
 from labkit.lessons.timeline import timeline
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Fault
 from labkit.sim.moments import At
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Write
 from labkit.widgets import (

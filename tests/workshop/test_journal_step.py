@@ -67,7 +67,7 @@ def test_the_solution_passes_under_seeds_and_reaches_the_figure() -> None:
     assert "No promise broke in 20 storms" in card.message
 
 
-WORLDS: dict[str, tuple[Trial, type]] = {
+WORLDS: dict[str, tuple[Trial, type[CrashFound] | type[RunFound]]] = {
     "every crash": (crashes, CrashFound),
     "every order": (orders, RunFound),
     "storms": (storms, RunFound),
@@ -84,5 +84,6 @@ def test_a_journal_that_is_not_synced_is_refused_in_every_world_with_a_run_that_
     trial, shown = WORLDS[world]
     with pytest.raises(Refused) as refusal:
         trial(learner)
-    assert isinstance(refusal.value.counterexample, shown)
-    assert refusal.value.counterexample.view() is not None
+    counterexample = refusal.value.counterexample
+    assert isinstance(counterexample, shown)
+    assert counterexample.view() is not None

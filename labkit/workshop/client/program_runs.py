@@ -10,7 +10,7 @@ from labkit.sim.moments import START, At, Moment, On
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario import Scenario
 from labkit.sim.scenario_values import Value
-from labkit.sim.workload import Step, payload
+from labkit.sim.workload import payload
 from labkit.workshop.client.inside import LearnersClient
 from labkit.workshop.client.runs import quiet
 
@@ -69,7 +69,7 @@ def program(
     *steps: Append | TakeOver, bookies: int = 4, faults: tuple[Fault, ...] = ()
 ) -> Scenario:
     """A run of the program."""
-    return quiet(*cast("tuple[Step, ...]", steps), bookies=bookies, faults=faults)
+    return quiet(*steps, bookies=bookies, faults=faults)
 
 
 APPENDS = program(Append())

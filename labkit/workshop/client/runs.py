@@ -161,9 +161,9 @@ class CloseAtOnce(Value):
         await asyncio.gather(*adds, return_exceptions=True)
 
 
-CLOSED_AT_ONCE = quiet(CloseAtOnce())  # type: ignore[arg-type]
+CLOSED_AT_ONCE = quiet(CloseAtOnce())
 CLOSED_UNHEARD = quiet(
-    CloseAtOnce(),  # type: ignore[arg-type]
+    CloseAtOnce(),
     faults=(Partition(("w",), ("b0", "b1", "b2"), when=On("add.pushed")),),
 )
 """No bookie gets any of the entries."""

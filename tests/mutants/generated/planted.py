@@ -18,4 +18,4 @@ def _get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> CodeTy
     return _healthy(loader, name)
 
 
-importlib.machinery.SourceFileLoader.get_code = _get_code  # type: ignore[method-assign]
+importlib.machinery.SourceFileLoader.get_code = _get_code  # type: ignore[assignment, method-assign]

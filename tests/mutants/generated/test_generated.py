@@ -82,7 +82,7 @@ def functions() -> dict[str, FunctionType]:
 def test_a_function_gets_the_code_of_its_mutant() -> None:
     found = functions()
     planted = mutant("Counter.take: boundary: count < LIMIT -> count <= LIMIT").planted(MODULE)
-    ((function, code),) = exchanged(found.values(), "m.py", MODULE, planted) or ()
+    [(function, code)] = exchanged(found.values(), "m.py", MODULE, planted) or []
     assert function is found["take"]
     assert isinstance(code, CodeType)
 

@@ -122,7 +122,7 @@ class Trials:
 
     def _within_limits(self, tests: list[str]) -> list[str]:
         left_s = self._limits.tests_s
-        chosen = []
+        chosen: list[str] = []
         for test in tests:
             left_s -= self._reached.seconds[test]
             if test in self._items and (left_s > 0 or not chosen):

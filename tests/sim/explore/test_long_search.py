@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from labkit.check import CHECKS
-from labkit.cli import EXIT_INTERRUPTED, main
+from labkit.cli import main
+from labkit.exit_codes import EXIT_INTERRUPTED
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.explore import counterexamples, long_search
 from labkit.sim.explore.code_version import CodeVersion

@@ -13,8 +13,8 @@ zookeeper, topic, checkpoint = sys.argv[1:]
 spark = spark_session("behind Connect")
 reader = spark.read.format("bookkeeper").options(zookeeper=zookeeper, topic=topic)
 stream = spark.readStream.format("bookkeeper").options(zookeeper=zookeeper, topic=topic).load()
-query = stream.writeStream.format("parquet").option("path", f"{checkpoint}/rows")
-query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+writer = stream.writeStream.format("parquet").option("path", f"{checkpoint}/rows")
+query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 finished = query.awaitTermination(120)
 with progress(spark, "reading"):
     payloads = sorted(bytes(row[0]).decode() for row in reader.load().select("payload").collect())

@@ -21,8 +21,8 @@ def where_it_runs(_: int) -> tuple[str, str]:
 reader = spark.read.format("bookkeeper").options(zookeeper=zookeeper, topic=topic)
 messages = reader.option("splitSize", "1k").load()
 stream = spark.readStream.format("bookkeeper").options(zookeeper=zookeeper, topic=topic).load()
-query = stream.writeStream.format("parquet").option("path", f"{checkpoint}/rows")
-query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+writer = stream.writeStream.format("parquet").option("path", f"{checkpoint}/rows")
+query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 finished = query.awaitTermination(120)
 places = spark.sparkContext.parallelize(range(40), 8).map(where_it_runs).distinct().collect()
 sys.stdout.write(

@@ -74,8 +74,8 @@ def test_a_registered_source_is_followed_in_any_session(
     foreign: SparkSession, stage: Stage, orders: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("followed")
-    stream = foreign.readStream.format("bookkeeper")
-    stream = stream.options(zookeeper=stage.cluster.zookeeper, topic="asked-again").load()
+    reader = foreign.readStream.format("bookkeeper")
+    stream = reader.options(zookeeper=stage.cluster.zookeeper, topic="asked-again").load()
     writer = stream.writeStream.format("parquet").option("path", str(folder / "rows"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     assert writer.trigger(availableNow=True).start().awaitTermination(120)

@@ -102,5 +102,5 @@ def test_clients_run_it_behind_connect_one_after_the_other(
     code = code.replace("spark.dataSource.register", f"{SHIP}spark.dataSource.register")
     program.write_text(code, encoding="utf-8")
     command = [sys.executable, program, *arguments]
-    more = {"SPARK_REMOTE": connect_server.url, "PYTHONPATH": str(ROOT)}
-    assert counted(command, tmp_path, **more) == ["a 40", "b 20"]
+    remote = connect_server.url
+    assert counted(command, tmp_path, SPARK_REMOTE=remote, PYTHONPATH=str(ROOT)) == ["a 40", "b 20"]

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,7 @@ CODECS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def metadata(**fields: object) -> MessageMetadata:
+def metadata(**fields: Any) -> MessageMetadata:
     return MessageMetadata(producer_name="p", sequence_id=7, publish_time=1000, **fields)
 
 
@@ -41,7 +42,7 @@ def stored(entry_id: int, of: MessageMetadata, payload: bytes, broker_part: byte
 
 
 def batch(*payloads: bytes) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     for number, payload in enumerate(payloads):
         head = SingleMessageMetadata(
             payload_size=len(payload), sequence_id=number, null_value=not payload

@@ -164,7 +164,7 @@ def test_closed_only_leaves_open_ledgers_out(spark: SparkSession, stage: Stage, 
 
 def test_a_dead_bookie_is_passed_over(spark: SparkSession, stage: Stage, name: str) -> None:
     sent = stage.send(stage.topic(name, 0), numbered(0, 200), batch=3)
-    victim = load(spark, stage, topic=name).first()["ensemble"][0]
+    victim = load(spark, stage, topic=name).collect()[0]["ensemble"][0]
     stage.run(stage.cluster.kill(victim))
     try:
         assert ids(load(spark, stage, topic=name)) == sent

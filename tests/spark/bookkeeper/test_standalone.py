@@ -40,7 +40,8 @@ def test_a_cluster_reads_and_follows_with_the_labkit_that_the_driver_ships(
             # The driver has it, where it also plans its queries; the workers do not.
             "PYTHONPATH": str(Path(labkit.__file__).parents[1]),
         }
-        command = [sys.executable, PROGRAM, stage.cluster.zookeeper, name, tmp_path / "checkpoint"]
+        checkpoint = str(tmp_path / "checkpoint")
+        command = [sys.executable, str(PROGRAM), stage.cluster.zookeeper, name, checkpoint]
         ended = subprocess.run(
             command, env=environment, cwd=tmp_path, capture_output=True, timeout=300, check=False
         )

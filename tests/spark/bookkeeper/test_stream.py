@@ -3,14 +3,15 @@ was sent, message by message.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from labkit.model.ledger import LedgerState
 from tests.spark.bookkeeper.stage import Stage, numbered
@@ -20,10 +21,14 @@ ID_PARTS = ("ledger", "entry", "partition", "batch_index")
 
 
 class Sink:
-    """Keeps one file of ids for each batch: the same batch again replaces it."""
+    """Keeps one file of ids for each batch: the same batch again replaces it.
+
+    `after_batch` is called when a batch, by its id, is written.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.after_batch: Callable[[int], None] = lambda batch_id: None
         folder.mkdir()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -31,6 +36,7 @@ class Sink:
         rows = batch.selectExpr(f"concat_ws(':', {', '.join(parts)}) as id")
         path = self.folder / f"{batch_id:06}"
         path.write_text("".join(f"{row['id']}\n" for row in rows.collect()))
+        self.after_batch(batch_id)
 
     def batches(self) -> list[list[str]]:
         return [path.read_text().split() for path in sorted(self.folder.iterdir())]
@@ -71,7 +77,7 @@ class Following:
         )
         return [json.loads(file.read_text().splitlines()[-1]) for file in files]
 
-    def _start(self, **trigger: object) -> StreamingQuery:
+    def _start(self, **trigger: Any) -> StreamingQuery:
         reader = self._spark.readStream.format("bookkeeper")
         reader = reader.options(zookeeper=self._stage.cluster.zookeeper, **self.options)
         writer = reader.load().writeStream.foreachBatch(self.sink)
@@ -221,23 +227,20 @@ def test_a_query_killed_in_mid_batch_reads_that_batch_again_with_the_same_rows(
     topic = stage.topic(name, 2, entries_per_ledger=9)
     sent = stage.send(topic, numbered(0, 150), batch=4)
     follow.options["maxRowsPerTrigger"] = "40"
-    first = follow.sink
     broken: list[list[str]] = []
 
-    def breaks(batch: DataFrame, batch_id: int) -> None:
-        first(batch, batch_id)
-        if batch_id == 2:
-            broken.append(first.batches()[2])
+    def break_once(batch_id: int) -> None:
+        if batch_id == 2 and not broken:
+            broken.append(follow.sink.batches()[2])
             raise OSError("the sink broke after it had written")
 
-    follow.sink = breaks
+    follow.sink.after_batch = break_once
     with pytest.raises(StreamingQueryException, match="the sink broke"):
         follow.read_now()
     sent += stage.send(topic, numbered(150, 200), batch=4)
-    follow.sink = first
     follow.read_now()
-    assert sorted(first.ids()) == sorted(sent)
-    assert sorted(first.batches()[2]) == sorted(broken[0])
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert sorted(follow.sink.batches()[2]) == sorted(broken[0])
 
 
 def test_a_query_stopped_at_any_time_goes_on_where_it_was(

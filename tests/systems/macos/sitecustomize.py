@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from taken_away import load, take_away
+from taken_away import load, take_away  # type: ignore[import-not-found]
 
 OTHERS = """
     asyncio concurrent.futures.process ctypes multiprocessing.resource_tracker
@@ -66,8 +66,8 @@ take_away(signal, SIGNALS)
 take_away(socket, SOCKETS)
 take_away(select, "epoll")
 left = take_away(fcntl, "F_OFD_SETLK F_SETPIPE_SZ")
-left.F_FULLFSYNC = F_FULLFSYNC  # type: ignore[attr-defined]
-left.fcntl = full_fcntl  # type: ignore[attr-defined]
+left.F_FULLFSYNC = F_FULLFSYNC
+left.fcntl = full_fcntl
 io.open = builtins.open = open_without_proc  # type: ignore[assignment]
 platform.system = lambda: "Darwin"
 sys.platform = "darwin"

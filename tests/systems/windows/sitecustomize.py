@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from taken_away import load, take_away
+from taken_away import load, take_away  # type: ignore[import-not-found]
 
 OTHERS = """
     IPython.core.interactiveshell IPython.terminal.interactiveshell anywidget
@@ -58,5 +58,5 @@ for name in MODULES:
 sys.meta_path.insert(0, Hidden())
 take_away(os, OS)
 take_away(signal, SIGNALS)
-asyncio.SelectorEventLoop.add_signal_handler = refuse  # type: ignore[method-assign]
+asyncio.SelectorEventLoop.add_signal_handler = refuse  # type: ignore[assignment, method-assign]
 sys.platform = "win32"
