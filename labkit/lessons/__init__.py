@@ -26,6 +26,7 @@
     hint, predict, compare  kept in the kernel's memory
     record                  and, if the learner says so, in a file of the learner's
     parameters              which values a lesson's parameters may have
+    one_cluster             a notebook's start cell, run again, ends the cluster that it started
     fold                    the learner's notebook does not tell what it asks
     slides                  which cells are a talk
 
@@ -55,7 +56,8 @@ Read in this order: `exercise`, `draw`, `cases`, `trial`, `cluster_trial`, `chec
 
 from labkit.lessons.check import check
 from labkit.lessons.memory import compare, hint, predict
+from labkit.lessons.one_cluster import start
 from labkit.lessons.parameters import parameters
 from labkit.lessons.record import record
 
-__all__ = ["check", "compare", "hint", "parameters", "predict", "record"]
+__all__ = ["check", "compare", "hint", "parameters", "predict", "record", "start"]

@@ -26,7 +26,7 @@ import urllib.request
 import pulsar
 
 # %%
-from labkit.lessons import check, compare, hint, parameters, predict
+from labkit.lessons import check, compare, hint, parameters, predict, start
 from labkit.lessons.cursor_cases import Ack, after
 from labkit.lessons.topic_world import folders_of, in_a_cluster, lineage_of
 from labkit.live.cluster import LocalCluster
@@ -83,7 +83,7 @@ broker_conf = {
     "defaultRetentionTimeInMinutes": -1,
     "defaultRetentionSizeInMB": -1,
 }
-cluster = await LocalCluster(3, brokers=1, traced=False, broker_conf=broker_conf).start()
+cluster = await start(LocalCluster(3, brokers=1, traced=False, broker_conf=broker_conf))
 logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 client = pulsar.Client(cluster.service_url, logger=logger)
 

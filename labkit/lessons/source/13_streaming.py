@@ -35,7 +35,7 @@ from pyspark.sql import functions as fn
 # %%
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
-from labkit.lessons import check, compare, hint, parameters, predict
+from labkit.lessons import check, compare, hint, parameters, predict, start
 from labkit.live.cluster import LocalCluster
 from labkit.spark import flights, gaps, streams
 from labkit.spark.picture import message_id_picture
@@ -72,7 +72,7 @@ Steps(
 # For the same reason every batch of messages is full or flushed, never closed by time.
 
 # %%
-cluster = await LocalCluster(4, traced=False).start()
+cluster = await start(LocalCluster(4, traced=False))
 client = await cluster.connect(
     "owner", placement=in_name_order, config=ClientConfig(explicit_lac_interval_ms=100)
 )
