@@ -31,7 +31,8 @@ A scenario is one value made of others:
     cluster.py      the servers and their settings
     variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
                     client_variants.py: of clients, cluster_variants.py: of what keeps a cluster
-    workload.py     what clients do: write, read, recover, delete, name racks
+    workload.py     what clients do: write, read, recover, delete, name racks; what a step of your
+                    own must have
     answers.py      what the steps' calls returned, for the checks
     produce.py      a topic's owner without a broker, its producer and its consumer
     publish.py      through brokers: a Pulsar producer, which resends what has no receipt
