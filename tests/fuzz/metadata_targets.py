@@ -1,8 +1,6 @@
 """The decoders of what lies in the metadata store, in `VERSION` and in `bk_server.conf`."""
 
 import zlib
-from dataclasses import dataclass
-from pathlib import Path
 
 from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
 from labkit.metadata.cookie import Cookie
@@ -34,6 +32,7 @@ from labkit.topic.formats import (
     encode_position,
 )
 from tests.fuzz.harness import Target
+from tests.live.bookie_options import Options
 
 COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
 SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))
@@ -58,19 +57,9 @@ numAddWorkerThreads=4
 """
 
 
-@dataclass
-class _NoOptions:
-    id: str | None = None
-    data: Path | None = None
-    zookeeper: str | None = None
-    port: int | None = None
-    flush_interval_ms: int | None = None
-    trace_from_start: bool = False
-
-
 def _conf(data: bytes) -> None:
     config: ServerConfig = parse_server_config(data, "bk_server.conf")
-    bookie_settings(_NoOptions(), config)
+    bookie_settings(Options(), config)
 
 
 METADATA_TARGETS = (

@@ -1,5 +1,5 @@
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,7 @@ from labkit.metadata.ledger_layout import FLAT
 from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
-
-
-@dataclass
-class Options:
-    """A command line; without values it names only the configuration."""
-
-    id: str | None = None
-    data: Path | None = None
-    zookeeper: str | None = None
-    port: int | None = None
-    flush_interval_ms: int | None = None
-    trace_from_start: bool = False
-
+from tests.live.bookie_options import Options
 
 OPTIONS = Options("bookie-1", Path("data"), zookeeper="127.0.0.1:2181")
 

@@ -158,7 +158,7 @@ async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_g
         node.record("memtable.put", 7, number, note="x" * 2000)
         if number % 100 == 0:
             await until_received(number - 100)
-    await until_received(count)
+    await until(lambda: len(rows) == count)
     [line] = [record.getMessage() for record in caplog.records]
     assert "1001 rows of the trace wait for ('127.0.0.1'" in line
     deaf.close()

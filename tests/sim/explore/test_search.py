@@ -8,7 +8,7 @@ from labkit.check import CHECKS
 from labkit.check.writing import AckQuorumIsReached
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.search import NEVER_ENDS, search
+from labkit.sim.explore.search import NEVER_ENDS, Findings, search
 from labkit.sim.explore.storm import storm
 from labkit.sim.loop import BudgetError
 from labkit.sim.scenario import Scenario, from_json
@@ -144,4 +144,4 @@ def test_a_mistake_of_a_check_names_the_scenario(monkeypatch: pytest.MonkeyPatch
 
 def test_nothing_tried_is_nothing_found() -> None:
     found = search([])
-    assert (found.found, found.tried) == ((), 0)
+    assert found == Findings((), 0, found.seconds)
