@@ -5,8 +5,11 @@
     python -m benchmarks.search FOLDER            keep the state of that folder, and make the page's
                                                   table of it
     python -m benchmarks.search --compare 1000    as many runs without and with an aim
+    python -m benchmarks.search --again FIRST LAST SETTING
+                                                  once more the seeds, up to the one before LAST,
+                                                  whose writers have another value of the setting
 
-The last two replace a part of docs/simulation.md.
+All but the first replace a part of docs/simulation.md.
 """
 
 import argparse
@@ -21,7 +24,8 @@ from labkit.sim.explore.aim import RARE
 from labkit.sim.explore.long_search import PROGRESS, LongSearch, resume
 from labkit.sim.explore.report import published
 from labkit.sim.explore.search import in_processes
-from labkit.sim.explore.tried import tried
+from labkit.sim.explore.tried import Trial, tried
+from labkit.sim.workload import Write
 
 _KEPT = Path(__file__).parent / "results" / "search.json.gz"
 
@@ -33,8 +37,12 @@ def main() -> None:
     what.add_argument("folder", type=Path, nargs="?", help="of `labkit search`")
     what.add_argument("--compare", type=int, metavar="RUNS", help="runs of either kind")
     what.add_argument("--begin", type=Path, metavar="FOLDER", help="of a search that goes on")
+    what.add_argument("--again", nargs=3, metavar=("FIRST", "LAST", "SETTING"))
     arguments = parser.parse_args()
-    if arguments.compare:
+    if arguments.again:
+        first, last, setting = arguments.again
+        replace_part("search again", _again(range(int(first), int(last)), setting))
+    elif arguments.compare:
         replace_part("aimed search", _comparison(arguments.compare))
     elif arguments.begin:
         _begin(arguments.begin)
@@ -57,6 +65,29 @@ def _keep(folder: Path) -> None:
     # Without a time in it: the same state gives the same file.
     _KEPT.write_bytes(gzip.compress(progress.read_bytes(), mtime=0))
     replace_part("long search", published(resume(folder).state))
+
+
+def _again(seeds: range, setting: str) -> str:
+    """What came of them: a change of code that only such writers reach leaves the runs of all other
+    seeds as they were.
+    """
+    search, usual = _new_search(), getattr(Write(), setting)
+    scenarios = ((seed, search.scenario(seed)) for seed in seeds)
+    trials = (
+        Trial(scenario, seed)
+        for seed, scenario in scenarios
+        if any(getattr(step, setting, usual) != usual for step in scenario.workload)
+    )
+    tried_seeds, processor_s, broken = 0, 0.0, list[str]()
+    for result in in_processes(tried, trials, 0):
+        tried_seeds += 1
+        processor_s += result.processor_s
+        broken += (f"{result.trial.seed}: {each.promise}" for each in result.findings)
+    return (
+        f"Of the {len(seeds):,} seeds from {seeds.start:,} on, {tried_seeds:,} have writers with"
+        f" another `{setting}` than {usual}. They were tried again in"
+        f" {processor_s / 3600:.3f} processor hours. Broken: {', '.join(broken) or 'none'}.\n"
+    )
 
 
 def _comparison(runs: int) -> str:

@@ -124,9 +124,9 @@ class EnsembleChange:
             if was_acknowledged or not (is_blocked or read_only):
                 return
             # All that failed this entry: earlier failures did not start a change.
-            for failed, name in enumerate(self.ledger.ensemble):
+            for failed, used in enumerate(self.ledger.bookies):
                 if pending.failed >> failed & 1:
-                    self.failed[failed] = name
+                    self.failed[failed] = used.bookie
         else:
             self.failed[place] = bookie
         if not was_acknowledged:

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from labkit.check import broken, check_all
 from labkit.client.context import ClientConfig
 from labkit.client.ensemble import with_ensemble
 from labkit.model.errors import (
@@ -14,7 +15,7 @@ from labkit.model.errors import (
 from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.wire import AddBatch, Code, Opcode, encode_answer
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash
+from labkit.sim.faults import Crash, PowerCut
 from labkit.sim.loop import SimLoop
 from labkit.sim.moments import On
 from labkit.sim.run import run
@@ -312,6 +313,29 @@ async def test_failures_of_replaced_bookies_are_not_counted_against_the_new_ones
     assert b6.adds == []
 
 
+async def test_a_bookie_that_fails_after_it_was_replaced_does_no_harm_to_its_replacement() -> None:
+    """Adds go to the replaced bookies until the change ends, and it goes on for another one."""
+    script = Script(3, 3, 2, spares=5, config=DELAYED)
+    b1, b2, b3, b4, b5, b6, *_ = script.bookies
+    writer, _ = await pushed(script, 1)
+
+    async def another_fails() -> None:
+        b1.refuse(0, Code.IO_ERROR)
+        script.store.before_next_set = replaced_ones_fail_again
+
+    async def replaced_ones_fail_again() -> None:
+        writer.add(b"meanwhile")
+        await script.until_asked(2, 1, 2)
+        for bookie in (b2, b3):
+            bookie.refuse(1, Code.IO_ERROR)
+
+    script.store.before_next_set = another_fails
+    for bookie in (b2, b3):
+        bookie.refuse(0, Code.IO_ERROR)
+    await until(lambda: b4.adds == b5.adds == b6.adds == [0, 1])
+    assert await script.segments() == [(0, "b6 b4 b5")]
+
+
 async def test_bookie_that_is_read_only_is_replaced_at_once() -> None:
     script = Script(3, 3, 2, spares=1, config=DELAYED)
     await pushed(script, 1)
@@ -398,3 +422,15 @@ def test_a_bookie_that_fails_in_the_first_second_of_the_clock_is_replaced_at_onc
     assert failed.time_us < 1_000_000
     _, changed = (event for event in trace.events if event.kind == "ensemble.set")
     assert changed.time_us - failed.time_us < 10_000
+
+
+def test_each_bookie_of_the_ensemble_after_a_long_change_was_sent_what_was_pending() -> None:
+    """All bookies lose power, and an answer of the metadata store comes late: the change lasts
+    until the bookies that it replaced run again.
+    """
+    outage = PowerCut(down_ms=18.0, when=On("journal.appended"))
+    write = Write(entries=3, every_ms=20.0, delay_ensemble_change=True)
+    late = {"delay w>zk 14": 100.0}
+    trace = run(Scenario(Cluster(5), (write,), (outage,), decisions=late, limit_s=30.0))
+    assert not broken(check_all(trace))
+    assert [event.entry for event in trace.events if event.kind == "lac.advanced"] == [0, 1, 2]
