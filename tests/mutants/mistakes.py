@@ -145,6 +145,13 @@ MISTAKES = (
         "tests/client/test_ensemble_change.py",
     ),
     Mistake(
+        "the bookie that failed is blamed, not the one that replaces it",
+        "labkit/client/ensemble_change.py",
+        "self.failed[failed] = used.bookie",
+        "self.failed[failed] = self.ledger.ensemble[failed]",
+        "tests/client/test_delayed_ensemble_change.py",
+    ),
+    Mistake(
         "metadata are replaced only at the version that was read",
         "labkit/metadata/ledger_manager.py",
         "ledger_id), data, version)",
