@@ -20,9 +20,10 @@ that an entry is not there; a closed ledger has every entry that was ever confir
 Differences from BookKeeper: there a writer ends when a failed bookie cannot be replaced, even if Qa
 bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at once (here
 its owner does); recovery there reports its progress to readers (`RecoveryWriter` says why not
-here).  Recovery here asks a whole write set at once, not one by one.  Left out: placement
-by regions or by free space, and acknowledgements that count by racks
-(`enforceMinNumFaultDomainsForWrite`).
+here).  Recovery here asks a whole write set at once, not one by one.  While an ensemble change
+runs, new entries go to the old ensemble, and when it ends, also to the bookies that are new; there
+they go to the ensemble that the metadata name at that moment.  Left out: placement by regions or by
+free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
 Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `ensemble_change`,
 `ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`, `bookie_client`,
