@@ -6,8 +6,8 @@
                                                   table of it
     python -m benchmarks.search --compare 1000    as many runs without and with an aim
     python -m benchmarks.search --again FIRST LAST SETTING
-                                                  once more the seeds, up to the one before LAST,
-                                                  whose writers have another value of the setting
+                                                  the seeds from FIRST to LAST - 1 once more, those
+                                                  whose writers have another SETTING than usual
 
 All but the first replace a part of docs/simulation.md.
 """
@@ -16,6 +16,7 @@ import argparse
 import gzip
 import sys
 from collections import Counter
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from labkit.sim.explore.tried import Trial, tried
 from labkit.sim.workload import Write
 
 _KEPT = Path(__file__).parent / "results" / "search.json.gz"
+_SETTINGS = [each.name for each in fields(Write)]
 
 
 def main() -> None:
@@ -41,6 +43,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.again:
         first, last, setting = arguments.again
+        if not (first.isdecimal() and last.isdecimal() and setting in _SETTINGS):
+            parser.error(f"--again wants two seeds and one of {', '.join(_SETTINGS)}")
         replace_part("search again", _again(range(int(first), int(last)), setting))
     elif arguments.compare:
         replace_part("aimed search", _comparison(arguments.compare))
@@ -68,15 +72,18 @@ def _keep(folder: Path) -> None:
 
 
 def _again(seeds: range, setting: str) -> str:
-    """What came of them: a change of code that only such writers reach leaves the runs of all other
-    seeds as they were.
+    """What came of those seeds whose writers have another value of the setting than usual: a change
+    of code that only such writers reach leaves the runs of all other seeds as they were.
     """
     search, usual = _new_search(), getattr(Write(), setting)
-    scenarios = ((seed, search.scenario(seed)) for seed in seeds)
+    drawn = (Trial(search.scenario(seed), seed) for seed in seeds)
     trials = (
-        Trial(scenario, seed)
-        for seed, scenario in scenarios
-        if any(getattr(step, setting, usual) != usual for step in scenario.workload)
+        trial
+        for trial in drawn
+        if any(
+            isinstance(step, Write) and getattr(step, setting) != usual
+            for step in trial.scenario.workload
+        )
     )
     tried_seeds, processor_s, broken = 0, 0.0, list[str]()
     for result in in_processes(tried, trials, 0):
@@ -84,8 +91,8 @@ def _again(seeds: range, setting: str) -> str:
         processor_s += result.processor_s
         broken += (f"{result.trial.seed}: {each.promise}" for each in result.findings)
     return (
-        f"Of the {len(seeds):,} seeds from {seeds.start:,} on, {tried_seeds:,} have writers with"
-        f" another `{setting}` than {usual}. They were tried again in"
+        f"Of the {len(seeds):,} seeds from {seeds.start:,} on, {tried_seeds:,} have a writer whose"
+        f" `{setting}` is not {usual}. They were tried again in"
         f" {processor_s / 3600:.3f} processor hours. Broken: {', '.join(broken) or 'none'}.\n"
     )
 
