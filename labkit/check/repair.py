@@ -39,6 +39,10 @@ class RepairIsComplete(AttemptCheck):
         """By ledger and recoverer: the ensembles that it stores when it closes the ledger.  If the
         answer of the metadata store is lost, it does not report that it did.
         """
+        self._found_ends: dict[int, int] = {}
+        """By ledger: its last entry, as a recovery reports it.  A client that closes the ledger and
+        dies before it reports so leaves no other event that tells the end.
+        """
 
     @on("replication.started")
     def started(self, event: Event) -> None:
@@ -67,8 +71,9 @@ class RepairIsComplete(AttemptCheck):
 
     @on("recovery.ended")
     def recovery_ended(self, event: Event) -> None:
-        """The recoverer has reported what it stored."""
+        """Note where the ledger ends; the recoverer has reported what it stored."""
         self._deferred[event.ledger].pop(event.node, None)
+        self._found_ends[event.ledger] = event.entry
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
@@ -94,8 +99,7 @@ class RepairIsComplete(AttemptCheck):
         self._copying[event.ledger].discard(event.node)
 
     def _named(self, event: Event, ledger: LedgerFacts, fresh: list[str]) -> None:
-        first = max(event.entry, 0)
-        last = ledger.end if ledger.closed is not None else ledger.secured
+        first, last = max(event.entry, 0), self._last_for_sure(ledger)
         for bookie in fresh:
             for entry in ledger.segments.reach(first, last):
                 if bookie not in ledger.segments.write_set(entry):
@@ -111,6 +115,14 @@ class RepairIsComplete(AttemptCheck):
                         f" and {bookie} does not have entry {entry}",
                     )
                     return
+
+    def _last_for_sure(self, ledger: LedgerFacts) -> int:
+        """The last entry that the ledger surely has.  One that only a recoverer has at full quorum
+        need not be in it: another may have closed the ledger before that entry.
+        """
+        if ledger.closed is not None:
+            return ledger.end
+        return self._found_ends.get(ledger.ledger_id, ledger.confirmed)
 
     def _may_be_named(self, ledger: LedgerFacts, bookie: str, first: int, entry: int) -> bool:
         """Whether a recoverer may have named the bookie for the entry and not reported it, or may

@@ -111,6 +111,25 @@ def test_a_repair_answers_for_what_it_names_after_a_recovery_that_was_reported()
     assert story.verdict(RepairIsComplete).outcome is Outcome.INVALID
 
 
+def repaired_after_a_close_that_was_not_reported(copied: int, end: int | None = None) -> Outcome:
+    """The writer confirms entry 0, and a recoverer has entry 1 at full quorum.  The ledger may be
+    closed at either: by this recoverer, or before by one that died.  `end`: where it finds that the
+    ledger ends; None if it dies first.  Then a repair copies one entry to b3.
+    """
+    story = Story().add(0).store(1, B0).fence(B0, B1, lac=0).store(1, node=R).confirm(1, node=R)
+    story = story.tell(R, "node.killed") if end is None else story.tell(R, "recovery.ended", end)
+    story.tell(B0, "replication.started").tell(B0, "entry.copied", copied, peer=B3)
+    return story.tell(B0, "ensemble.set", 0, note="b0,b1,b3").verdict(RepairIsComplete).outcome
+
+
+def test_a_repair_copies_the_entries_up_to_the_end_that_the_first_close_stored() -> None:
+    repaired = repaired_after_a_close_that_was_not_reported
+    for end in (None, 0):
+        assert repaired(copied=0, end=end) is not Outcome.INVALID
+        assert repaired(copied=1, end=end) is Outcome.INVALID
+    assert repaired(copied=0, end=1) is Outcome.INVALID
+
+
 def an_open_ledger_of_a_lost_bookie(kind: str, note: str, *, down: bool = True) -> Story:
     """b2 is taken for lost; a worker on b1 finds the ledger open, and ends its attempt so."""
     story = Story().add(0).tell(B2, "node.killed").lost(B2)
