@@ -304,7 +304,8 @@ class AcknowledgedIsNotDeliveredAgain(Check):
 
     def _judge(self, again: MessageDelivered, before: EntryAcknowledged) -> None:
         opened = self._opened.get((again.broker, again.message.topic), [])
-        if not any(before.at <= seq < again.at for seq in opened):
+        # Not since `before.at`: the broker may have answered before it opened the topic again.
+        if not any(before.asked <= seq < again.at for seq in opened):
             self.broke(
                 self.facts.before(again),
                 f"{again.broker} delivered {message_in(again)} to {again.consumer} again, stored as"

@@ -167,4 +167,14 @@ DELIVERY_CASES = [
         (M, "message 0 of p", "to c again", "7:0"),
         Topic().accept(7, 0),
     ),
+    Case(
+        AcknowledgedIsNotDeliveredAgain,
+        # It was sent before the broker crashed, and its answer came after the broker was back.
+        Topic().serve(M).accept(7, 0, waited=1).deliver(KEPT[0]),
+        Topic().serve(M).accept(7, 0).deliver(KEPT[0]),
+        ("topic.opened", -1),
+        (),
+        (M, "message 0 of p", "to c again", "7:0"),
+        Topic().accept(7, 0),
+    ),
 ]

@@ -92,10 +92,14 @@ class Topic(Story):
             self.answers.append(MessageRead(len(self.rows), content, ledger, entry))
         return self
 
-    def accept(self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1) -> "Topic":
-        """The broker takes the acknowledgement of the entry, or of a message of its batch."""
+    def accept(
+        self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1, waited: int = 0
+    ) -> "Topic":
+        """The broker takes the acknowledgement of the entry, or of a message of its batch, which
+        was sent that many events before.
+        """
         where, at = (ledger, entry, batch_index), len(self.rows)
-        self.answers.append(EntryAcknowledged(at, at, "c", broker, TOPIC, "s", *where))
+        self.answers.append(EntryAcknowledged(at, at - waited, "c", broker, TOPIC, "s", *where))
         return self
 
     def trim(self, *ledgers: int) -> "Topic":
