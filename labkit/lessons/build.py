@@ -118,7 +118,6 @@ def execute(notebook: NotebookNode) -> None:
     """Run all cells in a new kernel, in a folder that is empty at first; store neither widget state
     nor times.  Raises `nbclient.exceptions.CellExecutionError` when a cell fails.
     """
-    os.environ.setdefault("PLOTLY_RENDERER", CHARTS)
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         NotebookClient(
             notebook,
@@ -127,7 +126,7 @@ def execute(notebook: NotebookNode) -> None:
             resources={"metadata": {"path": folder}},
             store_widget_state=False,
             record_timing=False,
-        ).execute()
+        ).execute(env={"PLOTLY_RENDERER": CHARTS} | os.environ)
     for cell in notebook.cells:
         # What processes beneath the notebook say there is of this run and this machine alone.
         if cell.cell_type == "code":

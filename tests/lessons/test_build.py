@@ -1,10 +1,11 @@
 """One source makes two notebooks that differ only where it says so."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from labkit.lessons.build import SOURCES, execute, parse
+from labkit.lessons.build import CHARTS, SOURCES, execute, parse
 
 SOURCE = """\
 # %% [markdown]
@@ -67,6 +68,14 @@ def test_what_a_cell_prints_before_or_after_a_picture_is_one_output() -> None:
     execute(notebook)
     outputs = notebook.cells[0].outputs
     assert [output.get("text") for output in outputs] == ["a\nb\n", None, "c\n"]
+
+
+def test_the_way_to_show_charts_reaches_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLOTLY_RENDERER", raising=False)
+    notebook = parse("# %%\nimport os\nos.environ['PLOTLY_RENDERER']\n", "p", "learner")
+    execute(notebook)
+    assert CHARTS in notebook.cells[0].outputs[0].data["text/plain"]
+    assert "PLOTLY_RENDERER" not in os.environ
 
 
 @pytest.mark.parametrize("source", sorted(SOURCES.glob("*.py")), ids=lambda s: s.stem)

@@ -1,0 +1,67 @@
+"""What a process is to find in its environment is given to that process alone.
+
+A variable that labkit set in its own process would reach all that a notebook or test starts later.
+"""
+
+import ast
+
+import pytest
+
+from tests.tidy.test_style import ROOT, sources
+
+_FOR_A_JVM = {
+    "labkit/spark/session.py": "PySpark starts the JVM, and gives it this process's environment",
+    "tests/plan.py": "the same, for all tests",
+}
+_METHODS = "clear", "pop", "popitem", "setdefault", "update"
+_CHANGES = {
+    *(f"{environment}.{name}" for environment in ("os.environ", "environ") for name in _METHODS),
+    *("os.putenv", "os.unsetenv", "os.chdir"),
+}
+
+
+def changes(code: str) -> list[int]:
+    """The lines that change the environment or the folder of the own process."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if is_environment(value):
+                found.append(node.lineno)
+            case ast.AugAssign(target=target) if is_environment(target):
+                found.append(node.lineno)
+            case ast.Call(func=func) if ast.unparse(func) in _CHANGES:
+                found.append(node.lineno)
+    return found
+
+
+def is_environment(value: ast.expr) -> bool:
+    """`os.environ`, by either of its names."""
+    return ast.unparse(value) in {"os.environ", "environ"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.environ['A'] = 'b'",
+        "del os.environ['A']",
+        "os.environ |= {'A': 'b'}",
+        "os.environ.setdefault('A', 'b')",
+        "environ.update(A='b')",
+        "os.putenv('A', 'b')",
+        "os.chdir('/')",
+    ],
+)
+def test_a_change_of_the_environment_is_found(code: str) -> None:
+    assert changes(code) == [1]
+
+
+@pytest.mark.parametrize(
+    "code", ["os.environ.get('A')", "env = os.environ | {'A': 'b'}", "seen.update(A='b')"]
+)
+def test_code_that_reads_the_environment_passes(code: str) -> None:
+    assert changes(code) == []
+
+
+def test_only_the_start_of_a_jvm_changes_the_environment() -> None:
+    found = {str(source) for source in sources() if changes((ROOT / source).read_text())}
+    assert found == set(_FOR_A_JVM)
