@@ -170,7 +170,7 @@ DELIVERY_CASES = [
     Case(
         AcknowledgedIsNotDeliveredAgain,
         # It was sent before the broker crashed, and its answer came after the broker was back.
-        Topic().serve(M).accept(7, 0, waited=1).deliver(KEPT[0]),
+        Topic().serve(M).accept(7, 0, age=1).deliver(KEPT[0]),
         Topic().serve(M).accept(7, 0).deliver(KEPT[0]),
         ("topic.opened", -1),
         (),

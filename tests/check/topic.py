@@ -93,13 +93,13 @@ class Topic(Story):
         return self
 
     def accept(
-        self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1, waited: int = 0
+        self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1, age: int = 0
     ) -> "Topic":
-        """The broker takes the acknowledgement of the entry, or of a message of its batch, which
-        was sent that many events before.
+        """The broker takes the acknowledgement of the entry, or of a message of its batch.  `age`:
+        how many events ago it was sent.
         """
         where, at = (ledger, entry, batch_index), len(self.rows)
-        self.answers.append(EntryAcknowledged(at, at - waited, "c", broker, TOPIC, "s", *where))
+        self.answers.append(EntryAcknowledged(at, at - age, "c", broker, TOPIC, "s", *where))
         return self
 
     def trim(self, *ledgers: int) -> "Topic":

@@ -1,6 +1,6 @@
-"""What a process is to find in its environment is given to that process alone.
+"""Code that starts a process with other variables gives them to that process alone.
 
-A variable that labkit set in its own process would reach all that a notebook or test starts later.
+A variable set in the own process would reach all that a notebook or a test starts later.
 """
 
 import ast
