@@ -6,10 +6,12 @@ comments or docstrings do.
 
 import ast
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import labkit
 
@@ -21,7 +23,8 @@ PROTOCOL = (
 PACKAGES = (*PROTOCOL, "check")
 """These, and the one that judges it."""
 
-_ROOT = Path(labkit.__file__).parent
+_ROOT: Traversable = files(labkit)
+"""A folder, or a part of the zip file from which labkit is imported."""
 _GIT_LIMIT_S = 30
 
 
@@ -50,15 +53,26 @@ def _digest(code: bytes) -> str:
 
 
 def _code_of(package: str) -> bytes:
+    modules = sorted(_modules(_ROOT / package, (package,)))
+    if not modules:
+        raise FileNotFoundError(f"the source of labkit.{package} is not in {_ROOT}")
     return b"".join(
-        f"{path.relative_to(_ROOT).as_posix()}\0{_code_in(path)}\0".encode()
-        for path in sorted((_ROOT / package).rglob("*.py"))
+        f"{'/'.join(name)}\0{_code_in(_ROOT.joinpath(*name))}\0".encode() for name in modules
     )
 
 
-def _code_in(path: Path) -> str:
+def _modules(folder: Traversable, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The Python files in the folder: their names and those of their folders."""
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _modules(each, (*name, each.name))
+        elif each.name.endswith(".py"):
+            yield (*name, each.name)
+
+
+def _code_in(module: Traversable) -> str:
     """The file without comments, docstrings and layout."""
-    tree = ast.parse(path.read_bytes())
+    tree = ast.parse(module.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -28,8 +28,8 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = Rows(span, topic, with_payloads=True)
-            async for entries in read_span(stage.client, span):
+            rows = Rows(span, topic, ["payload"])
+            async for entries in read_span(stage.client, span, 10):
                 for entry in entries:
                     rows.add(entry)
             payloads += rows.payloads

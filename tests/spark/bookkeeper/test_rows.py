@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from labkit.model.entry import Entry
 from labkit.model.errors import BKDigestMatchException
 from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.proto.pulsar_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
-from labkit.spark.bookkeeper.columns import make_column
+from labkit.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
 from labkit.spark.bookkeeper.payloads import PayloadError
 from labkit.spark.bookkeeper.rows import Rows
 from labkit.spark.bookkeeper.spans import WHOLE, KnownLedger, Span
@@ -51,10 +51,16 @@ def batch(*payloads: bytes) -> bytes:
     return b"".join(parts)
 
 
-def rows_of(*entries: Entry, skip: int = 0, stop: int = WHOLE, topic: str = "t") -> Rows:
+def rows_of(
+    *entries: Entry,
+    skip: int = 0,
+    stop: int = WHOLE,
+    topic: str = "t",
+    columns: Collection[str] = tuple(MESSAGE_COLUMNS),
+) -> Rows:
     ledger = KnownLedger(3, METADATA, entries[-1].entry_id, 1000)
     span = Span(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
-    rows = Rows(span, topic, with_payloads=True)
+    rows = Rows(span, topic, columns)
     for entry in entries:
         rows.add(entry)
     return rows
