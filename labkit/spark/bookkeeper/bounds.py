@@ -119,4 +119,4 @@ def _check_ledger(name: str, message_id: MessageId, options: Options, chains: Ch
 def _partitions(lanes: list[int]) -> str:
     if lanes == [-1]:
         return "none, write -1"
-    return f"0 to {lanes[-1]}" if lanes[0] == 0 else f"only {lanes[0]}"
+    return f"0 to {lanes[-1]}" if len(lanes) > 1 else f"only {lanes[0]}"

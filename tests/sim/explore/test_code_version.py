@@ -1,12 +1,14 @@
 """The version of the code changes with the protocol's code, and with nothing else."""
 
+import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import labkit
 from labkit.sim.explore import code_version as module
-from labkit.sim.explore.code_version import PACKAGES, code_version
+from labkit.sim.explore.code_version import PACKAGES, CodeVersion, code_version
 
 version = code_version.__wrapped__
 SOURCE = '''"""What it is for."""
@@ -91,3 +93,25 @@ def test_code_that_is_in_no_repository_has_the_versions_number(
     assert version().name == f"labkit {labkit.__version__}"
     monkeypatch.setenv("PATH", "")
     assert version().name == f"labkit {labkit.__version__}"
+
+
+def test_a_change_in_a_zip_file_is_another_version(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_folder = version()
+
+    def zipped() -> CodeVersion:
+        archive = Path(shutil.make_archive(str(root), "zip", root.parent, root.name))
+        monkeypatch.setattr(module, "_ROOT", zipfile.Path(archive, "labkit/"))
+        return version()
+
+    assert zipped() == in_folder
+    change(root / "client" / "module.py", "LIMIT = 5", "LIMIT = 6")
+    assert zipped() != in_folder
+
+
+def test_without_source_there_is_no_version(root: Path) -> None:
+    for path in (root / "client").iterdir():
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"the source of labkit\.client is not in"):
+        version()

@@ -6,6 +6,8 @@ python by_connect.py ZOOKEEPER TOPIC CHECKPOINT_FOLDER
 import json
 import sys
 
+from pyspark.errors import AnalysisException
+
 from labkit.spark.session import spark_session
 
 zookeeper, topic, checkpoint = sys.argv[1:]
@@ -17,6 +19,11 @@ query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=Tru
 finished = query.awaitTermination(120)
 payloads = sorted(bytes(row[0]).decode() for row in reader.load().select("payload").collect())
 followed = spark.read.parquet(f"{checkpoint}/rows").count() if finished else -1
-session = type(spark).__module__
-sys.stdout.write(json.dumps({"payloads": payloads, "followed": followed, "session": session}))
+refusal = ""
+try:
+    reader.option("speed", "9").load().count()
+except AnalysisException as error:
+    refusal = str(error)
+saw = {"payloads": payloads, "followed": followed, "session": type(spark).__module__}
+sys.stdout.write(json.dumps(saw | {"refusal": refusal}))
 spark.stop()
