@@ -44,7 +44,7 @@ class BookKeeperSource(DataSource):
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
         """Reader for a streaming query.  It checks the options itself, when it is first used: Spark
-        4.3 replaces an error raised here by one of its own (`UnboundLocalError`).
+        4.3 fails with an `UnboundLocalError` if this method raises an error.
         """
         return LedgerStreamReader(self.options, schema)
 

@@ -6,7 +6,7 @@
     task      the spans that a task reads: a part of a large segment, or several small ones
 
 A task costs some 50 ms before it reads its first entry, so small pieces share a task.  Each piece
-has a cost of its own, so many of them do not end up in one task, however small they are.
+also costs some time whatever its size, so a task takes only a limited number of them.
 """
 
 from collections.abc import Iterable, Iterator
