@@ -13,7 +13,7 @@ from labkit.spark.bookkeeper.following import Follower
 from labkit.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.spark.bookkeeper.options import Options, read_options
 from labkit.spark.bookkeeper.rows import Rows
-from labkit.spark.bookkeeper.spans import KnownLedger, Span
+from labkit.spark.bookkeeper.spans import KnownLedger
 from labkit.topic.chain import LedgerInfo
 from tests.repeat import repeated
 from tests.spark.bookkeeper.stage import Stage, numbered
@@ -65,7 +65,7 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
 
 
 class _LongChain:
-    """Stands in for a directory of a topic with a thousand ledgers; counts look-ups."""
+    """Stands in for a directory with a lane of a thousand ledgers; counts look-ups."""
 
     look_ups = 0
 
@@ -78,16 +78,11 @@ class _LongChain:
         return KnownLedger(info.ledger_id, metadata, 9, 100)
 
 
-class _SingleMessages(Follower):
-    async def _sizes(self, span: Span, max_rows: int) -> list[int]:
-        return [1] * (span.last - span.first + 1)
-
-
 async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:
     directory = _LongChain()
-    query = _SingleMessages(
-        cast(Directory, directory), read_options({"zookeeper": "h:1", "topic": "t"})
-    )
+    # Of ledgers, where each entry is a row and none has to be read.
+    given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
+    query = Follower(cast(Directory, directory), given)
     start = {-1: MessageId(0, 4)}
     assert await query.next_offset(start, None, 12) == {-1: MessageId(1, 6)}
     assert directory.look_ups < 100
