@@ -18,6 +18,7 @@ from functools import partial
 from labkit.client.context import ClientContext
 from labkit.client.ensemble_change import EnsembleChange
 from labkit.client.pending_add import PendingAdd
+from labkit.client.per_channel_bookie_client import PerChannelBookieClient
 from labkit.client.writer import LedgerWriter
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKException, BKWriteException
@@ -107,6 +108,10 @@ class DeferredSyncWriter(LedgerWriter):
     def request_of(self, entry: bytes) -> bytes:
         """The entry alone: a frame of version 3 has a number of the connection that it goes by."""
         return entry
+
+    def connection_at(self, place: int) -> PerChannelBookieClient:
+        """The one of version 3."""
+        return self._v3[place]
 
     def send(self, pending: PendingAdd, place: int) -> None:
         """By version 3, which has a flag for it."""

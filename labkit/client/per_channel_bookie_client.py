@@ -42,6 +42,8 @@ class PerChannelBookieClient(ABC):
         """How long an answer may take, in seconds."""
         self.connection_count = 0
         """Connections made so far: a bookie that restarts needs at least one more."""
+        self.connected_at = 0.0
+        """When the last connection was made, by the loop's clock."""
         self.connection: Connection | None = None
         """None before it is made and after it is lost."""
         self.outbox: list[bytes] = []
@@ -112,6 +114,7 @@ class PerChannelBookieClient(ABC):
             self._lost(str(error) or type(error).__name__)
         else:
             self.connection_count += 1
+            self.connected_at = self.loop.time()
             self._connecting = None
             self._send_outbox()
 
