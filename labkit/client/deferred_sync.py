@@ -116,6 +116,8 @@ class DeferredSyncWriter(LedgerWriter):
     def send(self, pending: PendingAdd, place: int) -> None:
         """By version 3, which has a flag for it."""
         bookie, entry_id = self._v3[place], pending.entry_id
+        if bookie.connection is None:
+            self.fence_check.expect(bookie)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
         added = bookie.add(self.ledger_id, entry_id, pending.request, self.master_key)

@@ -24,6 +24,7 @@ In BookKeeper: nothing; its writer counts whatever bookies acknowledge (BookKeep
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from labkit.client.metadata_update import check_open
 from labkit.client.per_channel_bookie_client import PerChannelBookieClient
@@ -58,6 +59,8 @@ class FenceCheck:
         self._loop = asyncio.get_running_loop()
         self._open_at = self._loop.time()
         """When the metadata are known to have said OPEN."""
+        self._expected: dict[PerChannelBookieClient, None] = {}
+        """Bookies whose next connection will need a read of the metadata."""
         self._held: list[tuple[float, Callable[[], None]]] = []
         """When the connection of some acknowledgements was made, and what counts them."""
         self._task: asyncio.Task[None] | None = None
@@ -66,13 +69,20 @@ class FenceCheck:
         """Whether the metadata said OPEN after this connection was made."""
         return connection.connected_at <= self._open_at + _FASTEST_RETURN_S
 
+    def expect(self, connection: PerChannelBookieClient) -> None:
+        """An add waits for this connection: read the metadata when it is made, so that the answer
+        is there before the acknowledgement.
+        """
+        if connection not in self._expected:
+            self._expected[connection] = None
+            connection.after_connecting(partial(self._connected, connection))
+
     def hold(self, connection: PerChannelBookieClient, count: Callable[[], None]) -> None:
         """Call `count` when the connection has passed; if the ledger is no longer OPEN, end the
         writer instead.
         """
         self._held.append((connection.connected_at, count))
-        if self._task is None:
-            self._task = self._loop.create_task(self._run())
+        self._start()
 
     def found_open(self, asked_at: float) -> None:
         """The answer to a request sent at `asked_at` shows that the ledger was OPEN."""
@@ -84,12 +94,25 @@ class FenceCheck:
             else:
                 self._held.append((connected_at, count))
 
+    def _connected(self, connection: PerChannelBookieClient) -> None:
+        del self._expected[connection]
+        if connection.connection is not None and not self.passed(connection):
+            self._start()
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._run())
+
     async def _run(self) -> None:
-        while self._held and not self._is_ended():
+        is_answered = False
+        while (self._held or not is_answered) and not self._is_ended():
             asked_at = self._loop.time()
             try:
-                await self._manager.store.sync()
-                metadata, _ = await self._manager.read(self._ledger_id)
+                # At once, one behind the other: the store answers a session in order.
+                _, (metadata, _) = await asyncio.gather(
+                    self._manager.store.sync(), self._manager.read(self._ledger_id)
+                )
+                is_answered = True
                 check_open(self._ledger_id, metadata)
             except MetadataUnavailableError:
                 await asyncio.sleep(_RETRY_S)
@@ -98,3 +121,10 @@ class FenceCheck:
             else:
                 self.found_open(asked_at)
         self._task = None
+
+
+class NoFenceCheck(FenceCheck):
+    """Counts every acknowledgement: for recovery, whose adds pass the fence."""
+
+    def passed(self, connection: PerChannelBookieClient) -> bool:
+        return True

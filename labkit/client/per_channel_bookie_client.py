@@ -53,6 +53,7 @@ class PerChannelBookieClient(ABC):
         self._network = network
         self._find_endpoint = find_endpoint
         self._connecting: asyncio.Task[None] | None = None
+        self._after_connecting: list[Callable[[], None]] = []
         self._closed = False
         self._retry_at = 0.0
         self._last_error: BKException | None = None
@@ -94,6 +95,10 @@ class PerChannelBookieClient(ABC):
             self._connecting = self.loop.create_task(self._connect())
         return None
 
+    def after_connecting(self, action: Callable[[], None]) -> None:
+        """Call `action` once, when the connection has been made or could not be made."""
+        self._after_connecting.append(action)
+
     def leave(self, why: str) -> None:
         """Close the connection: nothing that comes on it can be used."""
         self._why_lost = why
@@ -117,6 +122,9 @@ class PerChannelBookieClient(ABC):
             self.connected_at = self.loop.time()
             self._connecting = None
             self._send_outbox()
+        actions, self._after_connecting = self._after_connecting, []
+        for action in actions:
+            action()
 
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:

@@ -22,8 +22,8 @@ from typing import ClassVar
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import with_ensemble
 from labkit.client.ensemble_change import ChangingLedger, EnsembleChange
+from labkit.client.fence_check import NoFenceCheck
 from labkit.client.metadata_update import publish
-from labkit.client.per_channel_bookie_client import PerChannelBookieClient
 from labkit.client.quorum import Verdict, judge, most_telling
 from labkit.client.reads import BookieReads, SequenceRead, write_sets
 from labkit.client.striping import write_set
@@ -78,6 +78,7 @@ class RecoveryWriter(LedgerWriter):
 
     ensemble_change: DeferredEnsembleChange
     ensemble_change_class = DeferredEnsembleChange
+    fence_check_class = NoFenceCheck
 
     def __init__(
         self,
@@ -112,10 +113,6 @@ class RecoveryWriter(LedgerWriter):
     def request_of(self, entry: bytes) -> bytes:
         """An add that passes the fence."""
         return encode_add(self.master_key, entry, Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY)
-
-    def remembers_fences(self, bookie: PerChannelBookieClient) -> bool:
-        """It does not matter: what recovery writes back passes the fence."""
-        return True
 
     def lac_to_piggyback(self) -> int:
         """Only what was confirmed before: another recovery may close the ledger in front of the

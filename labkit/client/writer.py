@@ -51,6 +51,7 @@ class LedgerWriter:
     """
 
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
+    fence_check_class: ClassVar[type[FenceCheck]] = FenceCheck
 
     def __init__(
         self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
@@ -77,7 +78,9 @@ class LedgerWriter:
         # Kept: looking for it is a system call, and this is done for each add.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
-        self.fence_check = FenceCheck(ledger_id, context.manager, self.end, lambda: self.is_ended)
+        self.fence_check = self.fence_check_class(
+            ledger_id, context.manager, self.end, lambda: self.is_ended
+        )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Push an entry; the future gives its entry id once it is confirmed.
@@ -186,6 +189,8 @@ class LedgerWriter:
     def send(self, pending: PendingAdd, place: int) -> None:
         """Send an entry to the bookie at that place; its answer goes to `answered`."""
         bookie, entry_id = self.bookies[place], pending.entry_id
+        if bookie.connection is None:
+            self.fence_check.expect(bookie)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
         bookie.add(self.ledger_id, entry_id, pending.request, self._on_added[place], pending)
@@ -193,10 +198,6 @@ class LedgerWriter:
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         """Whether Qa bookies have it."""
         return pending.acked.bit_count() >= self.metadata.ack_quorum
-
-    def remembers_fences(self, bookie: PerChannelBookieClient) -> bool:
-        """Whether the bookie, over this connection, cannot have forgotten a fence."""
-        return self.fence_check.passed(bookie)
 
     def confirm(self) -> None:
         """Confirm from the head of the queue as far as Qa acknowledgements go without a gap."""
@@ -231,7 +232,7 @@ class LedgerWriter:
                 # Otherwise it was replaced: its failures no longer matter.
                 if self.bookies[place] is bookie:
                     self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
-        elif not self.remembers_fences(connection := self.connection_at(place)):
+        elif not self.fence_check.passed(connection := self.connection_at(place)):
             for pending in answered:
                 self._record_answer(bookie.bookie, pending, None)
             self.fence_check.hold(connection, partial(self._count, place, bookie, answered))

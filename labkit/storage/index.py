@@ -147,16 +147,19 @@ class LedgerIndex:
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
         """Open the ledger's file.
 
-        Raises `FileNotFoundError`, and `StorageDamagedException` for a header that makes no sense.
+        Raises `FileNotFoundError`, and `StorageDamagedException` for a header that makes no sense
+        or is not whole: a file gets its name after its header is durable, so no crash cuts it.
         """
         file = disk.open(index_path(ledger_id))
         index = cls(ledger_id, b"", disk, page_size)
         index._file = file
-        size = max(file.size() - DATA_OFFSET, 0)
+        size = file.size() - DATA_OFFSET
         index._page_count = -(-size // page_size)
         index._whole_page_count = size // page_size
         try:
             index._decode_header(file.read(0, DATA_OFFSET))
+            if size < 0:
+                raise ValueError(f"{file.size()} of its {DATA_OFFSET} bytes")
             index._stored_header = index._encode_header()
         except (struct.error, ValueError) as error:
             raise StorageDamagedException(

@@ -25,6 +25,7 @@ OF_THE_PROTOCOL = {
     "recovery without fencing": 0,
     "no fencing on recovery reads": 1533,
     "fence not persisted": 2275,
+    "acks of emptied bookies counted": 33,
     "deleted ledger comes back": 0,
     "list of ledgers without a sync": 24,
     "recovery trusts one bookie": 32,
