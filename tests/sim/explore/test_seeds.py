@@ -9,7 +9,7 @@ from labkit.sim.variants import VARIANTS
 
 OF_STORAGE = {
     "mark persisted before the flush": 41,
-    "mark taken after the flush": 5,
+    "mark taken after the flush": 30,
     "journals removed before the mark": 367,
     "mark of one directory": 131,
     "ack before sync": 12,
@@ -42,7 +42,7 @@ OF_THE_PROTOCOL = {
     "pushed again behind later ones": 128,
     "list of ledgers written blindly": 65,
     "takeover without recovery": 210,
-    "marks not rebuilt": 19,
+    "marks not rebuilt": 24,
     "receipt of the newest entry": 1,
     "ledger ids in blocks": 445,
 }
