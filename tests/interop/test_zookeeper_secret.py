@@ -14,6 +14,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 IN_FIPS_MODE = "Client will not use DIGEST-MD5 as SASL mechanism, because FIPS mode is enabled"
+LISTED = "Resolved as"
+"""What the shell of 4.18 says once for each bookie; its log keeps the id apart from the text."""
 REFUSED = "Session closed because client failed to authenticate"
 
 
@@ -52,6 +54,6 @@ async def test_bookkeeper_4_18_needs_both_options(
         monkeypatch.setenv("JAVA_TOOL_OPTIONS", login)
         refused = await java.shell(apache, "listbookies", "-rw")
         assert IN_FIPS_MODE in refused
-        assert "bookie-1" not in refused
+        assert LISTED not in refused
         monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{login} {fips_mode}")
-        assert "bookie-1" in await java.shell(apache, "listbookies", "-rw")
+        assert LISTED in await java.shell(apache, "listbookies", "-rw")
