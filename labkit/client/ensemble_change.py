@@ -20,7 +20,6 @@ from labkit.client.ensemble import (
     with_ensemble,
     with_replacements,
 )
-from labkit.client.metadata_update import check_open
 from labkit.client.pending_add import PendingAdd
 from labkit.client.protocol_v2 import PerChannelBookieClientV2
 from labkit.client.striping import write_set
@@ -28,6 +27,7 @@ from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import (
     BKClientClosedException,
     BKException,
+    BKLedgerClosedException,
     BKLedgerFencedException,
     BKNotEnoughBookiesException,
     BKUnauthorizedAccessException,
@@ -35,7 +35,7 @@ from labkit.model.errors import (
     BKWriteOnReadOnlyBookieException,
     LabkitError,
 )
-from labkit.model.ledger import LedgerMetadata
+from labkit.model.ledger import LedgerMetadata, LedgerState
 
 _STOP_AT_ONCE = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
 _LOOK_AGAIN_AFTER_S = 1.0
@@ -158,7 +158,10 @@ class EnsembleChange:
         if await ledger.publish(with_ensemble(ledger.metadata, first_entry_id, ensemble)):
             self._changes_left -= 1
             return True
-        check_open(ledger.ledger_id, ledger.metadata)
+        if ledger.metadata.state is LedgerState.IN_RECOVERY:
+            raise BKLedgerFencedException(f"ledger {ledger.ledger_id}: another client recovers it")
+        if ledger.metadata.state is LedgerState.CLOSED:
+            raise BKLedgerClosedException(f"ledger {ledger.ledger_id} was closed by another client")
         return False
 
     def send_to_replacements(self) -> None:

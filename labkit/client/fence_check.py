@@ -26,11 +26,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from labkit.client.metadata_update import check_open
 from labkit.client.per_channel_bookie_client import PerChannelBookieClient
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.store import MetadataUnavailableError
-from labkit.model.errors import LabkitError
+from labkit.model.errors import BKLedgerFencedException, LabkitError
+from labkit.model.ledger import LedgerState
 
 _FASTEST_RETURN_S = 0.005
 """No client recovers a ledger, and no bookie starts again after that, in less time.  So a new
@@ -113,7 +113,10 @@ class FenceCheck:
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )
                 is_answered = True
-                check_open(self._ledger_id, metadata)
+                if metadata.state is not LedgerState.OPEN:
+                    raise BKLedgerFencedException(
+                        f"ledger {self._ledger_id}: another client recovers it, or has closed it"
+                    )
             except MetadataUnavailableError:
                 await asyncio.sleep(_RETRY_S)
             except LabkitError as error:

@@ -6,11 +6,7 @@ In BookKeeper: `client/MetadataUpdateLoop.java`.
 from dataclasses import replace
 
 from labkit.client.context import ClientContext
-from labkit.model.errors import (
-    BKLedgerClosedException,
-    BKLedgerFencedException,
-    BKMetadataVersionException,
-)
+from labkit.model.errors import BKMetadataVersionException
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 
 
@@ -42,16 +38,6 @@ async def publish(
         last, length = wanted.last_entry_id, wanted.length
         context.recorder.record("ledger.closed", ledger_id, last, size=length)
     return True, wanted, version
-
-
-def check_open(ledger_id: int, metadata: LedgerMetadata) -> None:
-    """Raise `BKLedgerFencedException` or `BKLedgerClosedException` if another client recovers or
-    has closed the ledger.
-    """
-    if metadata.state is LedgerState.IN_RECOVERY:
-        raise BKLedgerFencedException(f"ledger {ledger_id}: another client recovers it")
-    if metadata.state is LedgerState.CLOSED:
-        raise BKLedgerClosedException(f"ledger {ledger_id} was closed by another client")
 
 
 def _record_ensembles(

@@ -47,7 +47,7 @@ def test_an_old_writer_confirms_nothing_on_them(entries: int, force_every: int) 
     write = Write(entries=entries, pause_ms=300, force_every=force_every)
     trace = run_with(write)
     [ended] = [event.note for event in of(trace, "step.ended", node="w")]
-    assert "BKLedgerClosedException" in ended
+    assert "BKLedgerFencedException" in ended
     assert len(of(trace, "memtable.put", entry=entries - 1)) == 3
     assert names_of(trace) == []
 
