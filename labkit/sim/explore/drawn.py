@@ -81,7 +81,7 @@ def drawn(seed: int) -> Scenario:
     scenario = with_bad_machines(scenario, seed, horizon_ms)
     scenario = with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
     scenario = with_more_steps(scenario, Lots(f"steps {seed}", cluster, (), horizon_ms))
-    formatted = Lots(f"formatted {seed}", cluster, (), horizon_ms)
+    formatted = Lots(f"reformatted {seed}", cluster, (), horizon_ms)
     scenario = with_formatted_bookies(scenario, formatted)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 

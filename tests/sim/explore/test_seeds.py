@@ -25,7 +25,7 @@ OF_THE_PROTOCOL = {
     "recovery without fencing": 0,
     "no fencing on recovery reads": 1558,
     "fence not persisted": 2275,
-    "acks of emptied bookies counted": 33,
+    "acks of emptied bookies counted": 117,
     "deleted ledger comes back": 0,
     "list of ledgers without a sync": 24,
     "recovery trusts one bookie": 32,
