@@ -29,8 +29,8 @@ they go to the ensemble that the metadata name at that moment.  Left out: placem
 free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
 Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `fence_check`,
-`ensemble_change`, `ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`, `bookie_client`,
-`per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
-`quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`, `explicit_lac`,
-`deferred_sync`.
+`ensemble_change`, `ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`,
+`bookie_client`, `per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`,
+`batch_read`; `quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`,
+`explicit_lac`, `deferred_sync`.
 """

@@ -32,8 +32,8 @@ FENCE_MISSES_ONE = Scenario(
     decisions={"lose x>b2 1": 1},
 )
 """Only b1 has entry 1.  The fence comes to b0 and b1, which is enough; that of b2 is lost.  Then
-b0 and b2 deny the entry, and the add that is under way arrives at b2, over a connection that was there
-before the recovery began.
+b0 and b2 deny the entry, and the add that is under way arrives at b2, over a connection that was
+there before the recovery began.
 """
 
 LAST_FRAGMENT_IS_FRESH = Scenario(
