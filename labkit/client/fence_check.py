@@ -2,8 +2,8 @@
 
 A fence stops an old writer only as long as the fenced bookies remember it.  One that was emptied
 and came back under its id, was restored from a backup, or keeps no journal of its fences has
-forgotten it, and stores the old writer's adds.  Recovery has closed the ledger by then, so nobody
-can ever read them.
+forgotten it, and stores the old writer's adds.  Recovery has closed the ledger by then, so no
+reader ever gets them.
 
 But a bookie forgets nothing while it runs, and a connection leads to one run of it.  Recovery
 stores IN_RECOVERY before it fences.  So if the metadata say OPEN at a moment when a connection was

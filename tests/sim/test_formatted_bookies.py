@@ -53,7 +53,7 @@ def test_an_old_writer_confirms_nothing_on_them(entries: int, force_every: int) 
 
 
 @pytest.mark.parametrize("entries", [1, 2])
-def test_bookkeepers_writer_confirms_an_entry_that_nobody_can_read(entries: int) -> None:
+def test_bookkeepers_writer_confirms_an_entry_that_no_reader_gets(entries: int) -> None:
     write = Write(entries=entries, pause_ms=300)
     trace = run_with(write, variant=AS_BOOKKEEPER)
     assert of(trace, "lac.advanced", entry=entries - 1)
