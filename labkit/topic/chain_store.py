@@ -16,12 +16,13 @@ from labkit.metadata.store import MetadataUnavailableError, NoNodeError
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.formats import decode_chain, decode_properties, encode_chain, with_property
-from labkit.topic.guarded_node import GuardedNode, ManagedLedgerFencedError, fenced
+from labkit.topic.guarded_node import GuardedNode, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
 
@@ -81,7 +82,8 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Begin a ledger at the end of the chain; empty ledgers leave the chain.
 
-        Raises what `BookKeeper.create_ledger` raises.
+        Raises what `BookKeeper.create_ledger` raises, and `NodeTooLargeError`, after which the
+        chain's node is unchanged: the topic has too many ledgers, and retention must delete some.
         """
         config = self._config
         writer = await self.client.create_ledger(
@@ -92,7 +94,9 @@ class ChainStore:
         )
         try:
             await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
-        except ManagedLedgerFencedError:
+        except MetadataUnavailableError:
+            raise  # The chain may name it.
+        except LabkitError:
             # The chain does not name it, so no other owner will delete it.
             with suppress(MetadataUnavailableError):
                 await self.client.delete_ledger(writer.ledger_id)

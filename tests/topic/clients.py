@@ -11,6 +11,7 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.trace.recorder import Recorder
 from tests.client.memory_store import MemoryStore
 
 NOW_MS = 1_700_000_000_000
@@ -103,6 +104,7 @@ class PlayedClient:
     def __init__(self) -> None:
         self.failing = Failing()
         self.store = PlayedStore(self.failing)
+        self.recorder = Recorder("client", lambda: 0)
         self.ledgers: dict[int, PlayedWriter] = {}
         self.now_ms = NOW_MS
         self._count = 0

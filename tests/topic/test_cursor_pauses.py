@@ -27,6 +27,7 @@ class PlayedStore:
         self.writes: list[tuple[float, int]] = []
         self.calls: list[str] = []
         self.error: LabkitError | None = None
+        self.reported: list[LabkitError] = []
         self.lasts_s = 0.0
 
     async def write(self, state: CursorState) -> None:
@@ -38,6 +39,9 @@ class PlayedStore:
 
     async def delete(self) -> None:
         await self._answer("delete")
+
+    def report(self, error: LabkitError) -> None:
+        self.reported.append(error)
 
     async def _answer(self, call: str) -> None:
         self.calls.append(call)

@@ -298,6 +298,7 @@ def test_trim_that_fails_is_made_up_for_at_the_next_interval() -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(client.store, "set", fails)
             cursor.acknowledge_up_to(positions[4])
+            await cursor.flush()
             with pytest.raises(MetadataUnavailableError):
                 await ledger.trim()
             await asyncio.sleep(3)
