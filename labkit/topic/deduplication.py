@@ -39,7 +39,7 @@ _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MOST_BYTES = 4 * 1024 * 1024
-"""Of the marks: a snapshot is one entry of the cursor's ledger, which no part may be missing from."""
+"""Of the marks: a snapshot must fit into one entry, since no part of it may be missing."""
 _MARK_OVERHEAD = 24
 """Bytes that a mark takes besides its producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0

@@ -47,7 +47,7 @@ _MAGIC = 0x4778
 _HEAD = struct.Struct(">HI")
 _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
-_SIGN = 1 << (_WORD_BITS - 1)
+_WORD_BYTES = 8
 _LARGEST_BODY = 16 * 1024 * 1024
 """A compressed node is decompressed up to this size; a larger one cannot be read."""
 _LARGEST_PLAIN_CHAIN = LARGEST_NODE // 2
@@ -225,17 +225,14 @@ def decode_position(data: bytes) -> CursorState:
 
 def words_of(bits: int) -> list[int]:
     """A bit set as Java's words: 64 bits each with a sign, the lowest first."""
-    words = []
-    while bits:
-        word = bits & _WORD_MASK
-        words.append(word - (1 << _WORD_BITS) if word & _SIGN else word)
-        bits >>= _WORD_BITS
-    return words
+    count = -(-bits.bit_length() // _WORD_BITS)
+    return list(struct.unpack(f"<{count}q", bits.to_bytes(count * _WORD_BYTES, "little")))
 
 
 def bits_of(words: Iterable[int]) -> int:
     """The inverse."""
-    return sum((word & _WORD_MASK) << (_WORD_BITS * at) for at, word in enumerate(words))
+    unsigned = [word & _WORD_MASK for word in words]
+    return int.from_bytes(struct.pack(f"<{len(unsigned)}Q", *unsigned), "little")
 
 
 def _message_ranges(state: CursorState) -> list[MessageRange]:

@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.writer import MAX_PAYLOAD_SIZE
 from labkit.metadata.store import ANY_VERSION
 from labkit.model.errors import (
+    BKIncorrectParameterException,
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
@@ -75,6 +77,8 @@ class PlayedWriter:
 
     async def add(self, data: bytes) -> int:
         self._client.failing.note("add", self.ledger_id)
+        if len(data) > MAX_PAYLOAD_SIZE:
+            raise BKIncorrectParameterException("it fits into no frame")
         if self.is_fenced:
             raise BKLedgerFencedException("somebody has recovered it")
         self.entries.append(data)

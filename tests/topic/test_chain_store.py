@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError
+from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeTooLargeError
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
@@ -118,6 +118,15 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 
 
 # The next ledger
+
+
+async def test_new_ledger_for_which_the_chain_has_no_room_is_deleted_at_once() -> None:
+    owned = Owned()
+    await owned.end(await owned.begin(3))
+    owned.client.failing.fail("node set", NodeTooLargeError("too many bytes"))
+    with pytest.raises(NodeTooLargeError):
+        await owned.begin()
+    assert list(owned.client.ledgers) == [1]
 
 
 async def test_ledger_is_made_as_it_is_configured_and_names_its_chain() -> None:

@@ -104,6 +104,37 @@ def test_first_acknowledgement_is_stored_at_once_and_the_next_ones_when_the_inte
     run(rule)
 
 
+def test_position_is_durable_when_it_is_stored_and_a_failure_is_reported() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.acknowledge(3)
+        assert played.cursor.durable_mark_delete == (3, -1)
+        await played.cursor.flush()
+        assert played.cursor.durable_mark_delete == (3, 3)
+        played.store.error = FAILED
+        played.acknowledge(7)
+        with pytest.raises(BKWriteException):
+            await played.cursor.flush()
+        assert (played.cursor.mark_delete, played.cursor.durable_mark_delete) == ((3, 7), (3, 3))
+        assert set(played.store.reported) == {FAILED}
+
+    run(rule)
+
+
+def test_position_before_a_seek_that_may_be_stored_is_not_durable_any_more() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.acknowledge(7)
+        await played.cursor.flush()
+        played.store.error = FAILED
+        with pytest.raises(BKWriteException):
+            await played.cursor.reset((3, 3))
+        played.acknowledge(9)
+        assert played.cursor.durable_mark_delete == (3, 2)
+
+    run(rule)
+
+
 def test_acknowledgements_of_one_turn_are_stored_together() -> None:
     async def rule() -> None:
         played = Played(interval_ms=0)
