@@ -169,7 +169,9 @@ def encode_position(state: CursorState) -> list[bytes]:
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
     size = 0
-    for item in [*_message_ranges(state), *_batches(state)]:
+    items: list[MessageRange | BatchedEntryDeletionIndexInfo]
+    items = [*_message_ranges(state), *_batches(state)]
+    for item in items:
         size += item.ByteSize() + _ITEM_OVERHEAD
         if size > room:
             if len(parts) == _MOST_PARTS:
@@ -181,8 +183,8 @@ def encode_position(state: CursorState) -> list[bytes]:
         else:
             parts[-1].batchedEntryDeletionIndexInfo.append(item)
     parts.reverse()
-    for parts_before, part in enumerate(parts[1:], 1):
-        part.partsBefore = parts_before
+    for number, part in enumerate(parts[1:], 1):
+        part.partsBefore = number
     return [part.SerializeToString() for part in parts]
 
 
