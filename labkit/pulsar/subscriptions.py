@@ -175,8 +175,8 @@ class Subscriptions:
             await self._delete(subscription)
 
     async def _delete(self, subscription: Subscription) -> None:
-        del self._by_name[subscription.name]
         await self._ledger.delete_cursor(subscription.name)
+        del self._by_name[subscription.name]
 
     async def close(self) -> None:
         """Disconnect all consumers, after any change under way.  The ledger closes the cursors."""

@@ -205,9 +205,10 @@ class ManagedCursor:
     async def delete(self) -> None:
         """Delete it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
         async with self._turn:
-            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
+            # It goes on if it cannot be deleted now.
             if self._store is not None:
                 await self._store.delete()
+            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
 
     def stop(self, reason: LabkitError) -> None:
         """Stop storing: another broker has the cursor."""
