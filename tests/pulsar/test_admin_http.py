@@ -104,7 +104,7 @@ def test_a_topic_is_made_listed_and_deleted(
     producer = client.create_producer(topic)
     send_all(producer, PAYLOADS)
     status, answer = ask(brokers, "DELETE", topic_path(topic))
-    assert (status, "in use" in answer["reason"]) == (HTTPStatus.CONFLICT, True)
+    assert (status, "in use" in answer["reason"]) == (HTTPStatus.PRECONDITION_FAILED, True)
     producer.close()
     client.subscribe(topic, "sub").close()
     done(brokers, "DELETE", topic_path(topic))
