@@ -12,7 +12,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.config import BrokerConfig
-from labkit.sim.moments import START, At, Moment
+from labkit.sim.moments import At
 from labkit.sim.nodes import ClientNode
 from labkit.topic.names import managed_ledger_path, partitions_path
 from labkit.topic.ownership import BrokerAddress
@@ -27,13 +27,13 @@ Operation = Callable[[Broker], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerStory(Story):
-    """What a broker on the client's node does."""
+    """A story whose teller gets the node, on which it can run a broker."""
 
-    when: Moment = START
+    tell: Callable[[Any], Awaitable[None]]
 
     async def run(self, node: ClientNode) -> None:
         try:
-            await self.tell(node)  # type: ignore[arg-type]
+            await self.tell(node)
         except (AssertionError, pytest.fail.Exception) as error:
             FAILURES.append(error)
             raise LabkitError("the test has failed") from error

@@ -135,6 +135,23 @@ def test_position_before_a_seek_that_may_be_stored_is_not_durable_any_more() -> 
     run(rule)
 
 
+def test_cursor_that_cannot_be_deleted_goes_on() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.store.error = FAILED
+        with pytest.raises(BKWriteException):
+            await played.cursor.delete()
+        played.store.error = None
+        played.acknowledge(7)
+        await played.cursor.flush()
+        assert played.cursor.durable_mark_delete == (3, 7)
+        await played.cursor.delete()
+        with pytest.raises(BKLedgerClosedException, match="was deleted"):
+            await played.cursor.flush()
+
+    run(rule)
+
+
 def test_acknowledgements_of_one_turn_are_stored_together() -> None:
     async def rule() -> None:
         played = Played(interval_ms=0)
