@@ -94,6 +94,7 @@ class Subscriptions:
     async def create(self, name: str) -> None:
         """Create a durable subscription from the earliest entry on, unless the name exists."""
         async with self._changing:
+            self._check_takes_clients()
             if name not in self._by_name:
                 command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)
                 command.subscription = name

@@ -77,6 +77,24 @@ def test_topic_is_not_opened_while_a_request_deletes_it() -> None:
     tell(rule)
 
 
+def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_during_it() -> None:
+    async def rule(broker: Broker) -> None:
+        topic = await broker.topic(PLAIN)
+        settled = topic.publisher.settled
+
+        async def asked_meanwhile() -> None:
+            with pytest.raises(BrokerError, match="is being deleted"):
+                await topic.subscriptions.create("late")
+            await settled()
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(topic.publisher, "settled", asked_meanwhile)
+            await delete_topic(broker, PLAIN, force=False)
+        await check_gone(broker.client, PLAIN)
+
+    tell(rule)
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_topic_with_a_damaged_cursor_is_deleted(force: bool) -> None:
     async def rule(broker: Broker) -> None:
