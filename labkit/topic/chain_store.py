@@ -12,7 +12,12 @@ from typing import ClassVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import MetadataUnavailableError, NoNodeError
+from labkit.metadata.store import (
+    LARGEST_NODE,
+    MetadataUnavailableError,
+    NodeTooLargeError,
+    NoNodeError,
+)
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
@@ -25,6 +30,11 @@ from labkit.topic.formats import decode_chain, decode_properties, encode_chain, 
 from labkit.topic.guarded_node import GuardedNode, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
+
+_RESERVED = 10_000
+"""Bytes of the node that a new ledger may not take: the end of that ledger and the chain's
+properties, such as the mark of a deletion, need some.
+"""
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
@@ -93,7 +103,8 @@ class ChainStore:
             custom_metadata=self._custom_metadata,
         )
         try:
-            await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
+            links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
+            await self._store(links, _RESERVED)
         except MetadataUnavailableError:
             raise  # The chain may name it.
         except LabkitError:
@@ -169,9 +180,15 @@ class ChainStore:
     def _without_empty_ones(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
-    async def _store(self, links: list[LedgerInfo]) -> None:
+    async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
         """Store the chain; ledgers that are no longer in it will be deleted."""
-        await self._node.write(encode_chain(links, self._node.data))
+        data = encode_chain(links, self._node.data)
+        if len(data) > LARGEST_NODE - reserved:
+            raise NodeTooLargeError(
+                f"{self._what} has {len(links)} ledgers, and more do not fit into a node: let"
+                " retention delete some, or delete the topic"
+            )
+        await self._node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]
         self._dropped.update((each, None) for each in known if each not in kept)

@@ -12,6 +12,7 @@ from labkit.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKNotEnoughBookiesException,
 )
+from labkit.topic import chain_store
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import ChainStore, read_chain
 from labkit.topic.config import ManagedLedgerConfig
@@ -118,6 +119,20 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 
 
 # The next ledger
+
+
+async def test_chain_leaves_room_in_its_node_for_its_properties(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chain_store, "LARGEST_NODE", 10_060)
+    owned = Owned()
+    for _ in range(4):
+        await owned.end(await owned.begin(3))
+    with pytest.raises(NodeTooLargeError, match="has 5 ledgers, and more do not fit into a node"):
+        await owned.begin()
+    assert list(owned.client.ledgers) == [1, 2, 3, 4]
+    await owned.store.set_property("name", "value")
+    assert owned.store.properties == {"name": "value"}
 
 
 async def test_new_ledger_for_which_the_chain_has_no_room_is_deleted_at_once() -> None:
