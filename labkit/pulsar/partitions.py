@@ -98,8 +98,8 @@ async def _check_may_grow(
     if taken := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
             ServerError.MetadataError,
-            f"{topic} cannot get {partitions} partitions: {', '.join(taken)} exists and is a topic"
-            " of its own; delete it first",
+            f"{topic} cannot get {partitions} partitions: {', '.join(taken)} exists and is a"
+            " separate topic; delete it first",
         )
 
 

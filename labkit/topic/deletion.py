@@ -6,7 +6,7 @@
     deleted     the cursors with their ledgers, the chain's ledgers, and last the chain's node
 
 So a crash leaves the topic whole, or marked, or deleted.  A ledger is deleted before the node that
-names it: whoever repeats the deletion still finds it.
+names it, so that a repeated deletion still finds the ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in this order
 too, but has no mark.
@@ -44,7 +44,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
 
     With `damaged` a chain that cannot be read is replaced; its ledgers are not found then.
     Otherwise raises `DamagedNodeError`.  Raises `NoNodeError`, and `ManagedLedgerFencedError` if
-    somebody has opened the topic at this moment.
+    another broker has opened the topic at this moment.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
@@ -75,7 +75,7 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
 async def delete_marked(client: BookKeeper, name: str) -> None:
     """Delete all that is left of a marked topic.
 
-    Raises `ManagedLedgerFencedError` if somebody has opened it nevertheless, and
+    Raises `ManagedLedgerFencedError` if another broker has opened it nevertheless, and
     `MetadataUnavailableError`.
     """
     path = managed_ledger_path(name)

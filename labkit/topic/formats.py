@@ -163,8 +163,8 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 def encode_position(state: CursorState) -> list[bytes]:
     """Return the entries that hold the state in a cursor's ledger: one, or several if it is large.
 
-    The lowest ranges are in the last entry.  The highest ranges and batches are left out if there
-    is no room for them in the largest number of entries.  The properties are in every entry.
+    The lowest ranges are in the last entry.  The highest ranges and batches are left out if they
+    do not fit into the largest number of entries.  The properties are in every entry.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD

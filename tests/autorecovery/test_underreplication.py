@@ -73,7 +73,7 @@ def test_marking_again_adds_bookies_and_says_whether_that_is_news() -> None:
     run(rule)
 
 
-def test_mark_of_many_bookies_fits_into_its_node_and_still_tells_of_another_loss() -> None:
+def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_loss() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)
         names = [f"{'b' * 200}{number}" for number in range(6000)]

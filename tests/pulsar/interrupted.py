@@ -119,14 +119,18 @@ def _ends_before(number: int, begin: Operation, operation: Operation, check: Ope
 
 def _die_before_change(node: ClientNode, number: int) -> None:
     """Kill the node before that change of the metadata, counted from now on."""
-    ask, changes = node.client.store._ask, count(1)  # type: ignore[attr-defined]
+    store, changes = node.client.store, count(1)
 
-    async def counted(kind: str, *arguments: Any) -> Any:
-        if kind in ("create", "set", "delete") and next(changes) == number:
-            await _die(node)
-        return await ask(kind, *arguments)
+    def counted(change: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def change_or_die(*arguments: Any, **options: Any) -> Any:
+            if next(changes) == number:
+                await _die(node)
+            return await change(*arguments, **options)
 
-    node.client.store._ask = counted  # type: ignore[attr-defined]
+        return change_or_die
+
+    for name in ("create", "set", "delete"):
+        setattr(store, name, counted(getattr(store, name)))
 
 
 async def _die(node: ClientNode) -> None:

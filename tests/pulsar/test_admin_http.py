@@ -67,7 +67,7 @@ def test_a_subscription_gets_what_is_sent_to_a_new_partition_before_its_consumer
     late.close()
 
 
-def test_a_partitioned_topic_does_not_grow_over_a_topic_of_its_own(
+def test_a_partitioned_topic_does_not_grow_over_a_separate_topic(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     client.create_producer(f"{topic}-partition-2").send(b"mine")

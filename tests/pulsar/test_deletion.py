@@ -115,7 +115,7 @@ def test_topic_with_a_damaged_chain_is_deleted_with_force_alone() -> None:
         assert await broker.store.children(path) == ["moved", "new"]
         await delete_topic(broker, PLAIN, force=True)
         assert not await broker.store.exists(path)
-        # It begins anew.
+        # It can be created again.
         assert (await broker.topic(PLAIN)).subscriptions.all == []
 
     tell(rule)

@@ -122,7 +122,7 @@ def test_refused_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repe
     async def check(broker: Broker) -> None:
         record, _ = await read_partitioned_topic(broker.store, WHOLE)
         if record.is_being_deleted:
-            # Interrupted: whoever asks for it again decides.
+            # Interrupted: the next request decides.
             deletion = await PartitionedDeletion.begin(broker, WHOLE)
             await deletion.give_up()
         for partition in PARTITIONS:

@@ -121,7 +121,7 @@ def test_position_is_durable_when_it_is_stored_and_a_failure_is_reported() -> No
     run(rule)
 
 
-def test_position_before_a_seek_that_may_be_stored_is_not_durable_any_more() -> None:
+def test_position_before_a_seek_that_may_be_stored_is_no_longer_durable() -> None:
     async def rule() -> None:
         played = Played(interval_ms=0)
         played.acknowledge(7)
@@ -146,6 +146,7 @@ def test_cursor_that_cannot_be_deleted_goes_on() -> None:
         await played.cursor.flush()
         assert played.cursor.durable_mark_delete == (3, 7)
         await played.cursor.delete()
+        played.acknowledge(8)
         with pytest.raises(BKLedgerClosedException, match="was deleted"):
             await played.cursor.flush()
 
