@@ -20,10 +20,10 @@ from labkit.live.foreign_pages import foreign_page, is_json
 from labkit.metadata.store import NodeTooLargeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.administration import PartitionCountError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.partitions import PartitionCountError
 from labkit.topic.names import shortened
 
 _STATUS = {

@@ -15,16 +15,11 @@ from labkit.live.admin_call import (
     Routes,
 )
 from labkit.live.admin_schemas import data_text, schema_of, type_name
-from labkit.pulsar.administration import (
-    create_partitioned_topic,
-    create_topic,
-    delete_topic,
-    forget_partitions,
-    grow_partitioned_topic,
-    internal_stats,
-    partitions_to_delete,
-)
+from labkit.pulsar.administration import create_topic, internal_stats
+from labkit.pulsar.deletion import PartitionedDeletion, delete_topic
+from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.namespaces import partitioned_topics_of, topics_of
+from labkit.pulsar.partitions import create_partitioned_topic, grow_partitioned_topic
 from labkit.pulsar.positions import last_message_id
 
 
@@ -65,18 +60,25 @@ async def _grow_partitions(call: Call) -> None:
 
 
 async def _delete_partitions(call: Call) -> None:
-    """Delete the partitions served here, then redirect to the broker of another one."""
+    """Close the partitions served here, then redirect to the broker of another one; the last one
+    deletes all.
+    """
+    deletion = await PartitionedDeletion.begin(call.broker, call.topic)
     left: ElsewhereError | None = None
-    for partition in await partitions_to_delete(call.broker, call.topic):
-        try:
-            await call.be_owner(partition)
-        except ElsewhereError as elsewhere:
-            left = elsewhere
-        else:
-            await delete_topic(call.broker, partition, force=call.flag("force"))
+    try:
+        for partition in await deletion.left():
+            try:
+                await call.be_owner(partition)
+            except ElsewhereError as elsewhere:
+                left = elsewhere
+            else:
+                await deletion.close(partition, force=call.flag("force"))
+    except BrokerError:
+        await deletion.give_up()
+        raise
     if left is not None:
         raise left
-    await forget_partitions(call.broker, call.topic)
+    await deletion.finish()
 
 
 async def _create_topic(call: Call) -> None:

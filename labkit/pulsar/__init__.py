@@ -19,6 +19,8 @@
     namespaces      lists of topics
     refusals        requests that are not served, and the answers to them
     administration  the requests of the HTTP side
+    partitions      creates and grows partitioned topics
+    deletion        deletes topics, so that a refusal changes nothing and a crash can be repaired
     policies        a namespace's settings that override the broker's configuration
     authentication  who a client is, and how long that is valid
     authorization   which role may do what

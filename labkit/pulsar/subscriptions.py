@@ -33,6 +33,8 @@ class Subscriptions:
         self._context = context
         self._changing = asyncio.Lock()
         self._closed = False
+        self.is_fenced = False
+        """Whether no client may subscribe for now."""
         self._going: dict[asyncio.Task[None], None] = {}
         self._by_name = {
             name: Subscription(ledger, cursor, context, durable=True)
@@ -70,7 +72,7 @@ class Subscriptions:
             command.consumer_id, command.consumer_name, command.priority_level, ranges
         )
         async with self._changing:
-            self._check_open()
+            self._check_takes_clients()
             subscription = self._by_name.get(command.subscription)
             if subscription is None:
                 subscription = await self._open(command)
@@ -80,7 +82,8 @@ class Subscriptions:
                     f"{self._topic} has a subscription {command.subscription!r} that"
                     f" {'stays' if subscription.durable else 'is a reader'}; take another name",
                 )
-            self._check_open()  # The topic may have ended while the cursor was opened.
+            # The topic may have ended, or been fenced, while the cursor was opened.
+            self._check_takes_clients()
             consumer = Consumer(connection, who, partition_of(self._topic), on_disconnected)
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
@@ -91,6 +94,7 @@ class Subscriptions:
     async def create(self, name: str) -> None:
         """Create a durable subscription from the earliest entry on, unless the name exists."""
         async with self._changing:
+            self._check_takes_clients()
             if name not in self._by_name:
                 command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)
                 command.subscription = name
@@ -172,8 +176,8 @@ class Subscriptions:
             await self._delete(subscription)
 
     async def _delete(self, subscription: Subscription) -> None:
-        del self._by_name[subscription.name]
         await self._ledger.delete_cursor(subscription.name)
+        del self._by_name[subscription.name]
 
     async def close(self) -> None:
         """Disconnect all consumers, after any change under way.  The ledger closes the cursors."""
@@ -190,6 +194,11 @@ class Subscriptions:
     def _check_open(self) -> None:
         if self._closed:
             raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being closed")
+
+    def _check_takes_clients(self) -> None:
+        self._check_open()
+        if self.is_fenced:
+            raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being deleted")
 
     def _wake(self) -> None:
         for subscription in self._by_name.values():

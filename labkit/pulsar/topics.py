@@ -67,6 +67,7 @@ class BrokerTopic:
         self._recorder = context.recorder
         self._on_ended = on_ended
         self.is_ended = False
+        self._is_fenced = False
         self._closing: asyncio.Task[None] | None = None
         ledger.when_ended(self._ended)
 
@@ -93,9 +94,17 @@ class BrokerTopic:
             raise
         return cls(name, ledger, deduplication, context, on_ended)
 
+    def fence(self) -> None:
+        """Refuse new clients until `unfence`: the topic is about to be deleted."""
+        self._is_fenced = self.subscriptions.is_fenced = True
+
+    def unfence(self) -> None:
+        """Take new clients again."""
+        self._is_fenced = self.subscriptions.is_fenced = False
+
     def check_open(self) -> None:
-        """Raises `BrokerError` if the topic no longer takes clients."""
-        if self.is_ended:
+        """Raises `BrokerError` if the topic does not take clients now."""
+        if self.is_ended or self._is_fenced:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
             )

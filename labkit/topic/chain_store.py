@@ -12,18 +12,29 @@ from typing import ClassVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import MetadataUnavailableError, NoNodeError
+from labkit.metadata.store import (
+    LARGEST_NODE,
+    MetadataUnavailableError,
+    NodeTooLargeError,
+    NoNodeError,
+)
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.formats import decode_chain, decode_properties, encode_chain, with_property
-from labkit.topic.guarded_node import GuardedNode, ManagedLedgerFencedError, fenced
+from labkit.topic.guarded_node import GuardedNode, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
+
+_RESERVED = 10_000
+"""Bytes of the node that a new ledger may not take: the end of that ledger and the chain's
+properties, such as the mark of a deletion, need some.
+"""
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
@@ -81,7 +92,8 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Begin a ledger at the end of the chain; empty ledgers leave the chain.
 
-        Raises what `BookKeeper.create_ledger` raises.
+        Raises what `BookKeeper.create_ledger` raises, and `NodeTooLargeError`, after which the
+        chain's node is unchanged: the topic has too many ledgers, and retention must delete some.
         """
         config = self._config
         writer = await self.client.create_ledger(
@@ -91,8 +103,11 @@ class ChainStore:
             custom_metadata=self._custom_metadata,
         )
         try:
-            await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
-        except ManagedLedgerFencedError:
+            links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
+            await self._store(links, _RESERVED)
+        except MetadataUnavailableError:
+            raise  # The chain may name it.
+        except LabkitError:
             # The chain does not name it, so no other owner will delete it.
             with suppress(MetadataUnavailableError):
                 await self.client.delete_ledger(writer.ledger_id)
@@ -165,9 +180,15 @@ class ChainStore:
     def _without_empty_ones(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
-    async def _store(self, links: list[LedgerInfo]) -> None:
+    async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
         """Store the chain; ledgers that are no longer in it will be deleted."""
-        await self._node.write(encode_chain(links, self._node.data))
+        data = encode_chain(links, self._node.data)
+        if len(data) > LARGEST_NODE - reserved:
+            raise NodeTooLargeError(
+                f"{self._what} has {len(links)} ledgers, and more do not fit into a node: let"
+                " retention delete some, or delete the topic"
+            )
+        await self._node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]
         self._dropped.update((each, None) for each in known if each not in kept)

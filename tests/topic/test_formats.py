@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from labkit.metadata.store import LARGEST_NODE
 from labkit.model.proto.managed_ledger_pb2 import (
     KeyValue,
     LongListMap,
@@ -81,7 +82,7 @@ def test_cursor_is_in_its_node_or_in_its_ledger() -> None:
     assert elsewhere.ledger_id == 12
     # A snapshot: mark-delete and what belongs to it.
     assert elsewhere.state == CursorState(STATE.mark_delete, properties=STATE.properties)
-    assert decode_position(encode_position(STATE)) == STATE
+    assert [decode_position(each) for each in encode_position(STATE)] == [STATE]
 
 
 def test_node_of_a_cursor_that_only_names_its_ledger_is_read() -> None:
@@ -146,6 +147,20 @@ def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
         data = wrapped("NONE", b"body")[:size]
         assert unwrapped(data) == data
     assert unwrapped(wrapped("NONE", b"")) == b""
+
+
+def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
+    links = [
+        LedgerInfo(n, n % 50_000, n * 997 % 2**31, 1_700_000_000_000 + n) for n in range(50_000)
+    ]
+    data = with_property(encode_chain(links), "a", "1")
+    assert len(data) < LARGEST_NODE
+    assert unwrapped(data) != data
+    assert (decode_chain(data), decode_properties(data)) == (links, {"a": "1"})
+    # It is plain again as soon as it is short.
+    shorter = encode_chain(links[:10], data)
+    assert unwrapped(shorter) == shorter
+    assert decode_properties(with_property(shorter, "a", None)) == {}
 
 
 def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:
