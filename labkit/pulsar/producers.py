@@ -260,15 +260,15 @@ class Registration:
         name = request.producer_name or await broker.producer_names.new()
         if self._is_over:
             return
-        topic.check_open()
+        topic.check_takes_producers()
         if (earlier := self._client.attached.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
         place = Place(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
         await topic.access.enter(place, partial(self._tell_queued, name, version))
-        # Again: the topic may have been closed while this producer was queued.
-        topic.check_open()
+        # Again: the topic may have been closed or terminated while this producer was queued.
+        topic.check_takes_producers()
         producer = self._attach(topic, place)
         self._end()
         self._succeed(

@@ -155,6 +155,7 @@ class Subscription:
         done = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
         if done and self._dispatcher is not None:
             self._dispatcher.acknowledged(consumer, done)
+            self.tell_end()
 
     def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry, or this part of its batch.  (L,
@@ -176,6 +177,7 @@ class Subscription:
             self._acknowledge_part(position, words)
         else:
             self.cursor.acknowledge_up_to(position)
+        self.tell_end()
 
     def _acknowledge_part(self, position: Position, words: Sequence[int]) -> None:
         is_new = self.cursor.left_in_batch(position) is None
@@ -188,6 +190,25 @@ class Subscription:
         # The client does not say how many messages the batch has: at most as many as there are
         # bits.
         self.cursor.acknowledge_batch(position, 64 * len(words), bits_of(words))
+
+    async def skip(self, position: Position) -> None:
+        """Acknowledge everything up to the position for an administrator, whatever the type.
+
+        Durable when this returns.  Raises what `ManagedCursor.flush` raises.
+        """
+        self.cursor.acknowledge_up_to(position)
+        if self._dispatcher is not None:
+            self._dispatcher.skip()
+        self.tell_end()
+        await self.cursor.flush()
+
+    def tell_end(self) -> None:
+        """Tell the consumers if nothing more will come: the topic is terminated, and everything is
+        acknowledged.
+        """
+        if self._ledger.terminated is not None and not self.cursor.unacknowledged_count:
+            for consumer in self.consumers:
+                consumer.tell_end()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these entries to the consumer again, or all that it holds if none are named."""

@@ -16,6 +16,7 @@ from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.policies import Policies
 from labkit.pulsar.subscriptions import Subscriptions
+from labkit.topic.chain import Position
 from labkit.topic.deduplication import CURSOR_NAME, Deduplication
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import managed_ledger_path, partition_of
@@ -99,6 +100,36 @@ class BrokerTopic:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
             )
+
+    def check_takes_producers(self) -> None:
+        """Raises `BrokerError` if the topic is closed or terminated."""
+        self.check_open()
+        if self.ledger.terminated is not None:
+            raise self._terminated()
+
+    def _terminated(self) -> BrokerError:
+        return BrokerError(
+            ServerError.TopicTerminatedError,
+            f"{self.name} is terminated: it takes no messages",
+        )
+
+    async def terminate(self) -> Position:
+        """Store the messages that have arrived, and take no more, for good; returns the last one's
+        position.
+
+        Producers are disconnected, and refused when they come back; consumers get the rest.  Raises
+        `BrokerError`, and what `ManagedLedger.terminate` raises.
+        """
+        self.check_open()
+        self.publisher.stop()
+        await self.publisher.settled()
+        last = await self.ledger.terminate()
+        self.access.refuse_waiting(self._terminated())
+        for producer in list(self.producers.values()):
+            producer.send_away()
+        for subscription in self.subscriptions.all:
+            subscription.tell_end()
+        return last
 
     async def close(self) -> None:
         """Store and acknowledge what has come, disconnect all clients, and close the ledgers."""

@@ -89,6 +89,12 @@ class Consumer:
         command.active_consumer_change.is_active = is_active
         self._connection.send(command)
 
+    def tell_end(self) -> None:
+        """Send that no message will follow: the topic is terminated, and all is acknowledged."""
+        command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
+        command.reachedEndOfTopic.consumer_id = self.consumer_id
+        self._connection.send(command)
+
     def probe(self) -> None:
         """Another consumer wants its place: check that its client is alive."""
         self._connection.probe()
