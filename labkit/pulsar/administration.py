@@ -24,9 +24,6 @@ from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.policies import policies_path, stored_policies
-from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.acknowledged import Range
-from labkit.topic.chain import Position
 from labkit.topic.chain_store import read_chain
 from labkit.topic.names import (
     managed_ledger_path,
@@ -121,7 +118,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
     consumers = [each.name for each in subscriptions.all if each.consumers]
     if (topic.producers or consumers) and not force:
         raise BrokerError(
-            ServerError.NotAllowedError,
+            ServerError.MetadataError,
             f"{name} is in use by the producers {', '.join(topic.producers) or '(none)'} and the"
             f" subscriptions {', '.join(consumers) or '(none)'}; close them, or delete with force",
         )
@@ -152,32 +149,6 @@ async def _delete_chain(client: BookKeeper, name: str) -> None:
             await client.delete_ledger(link.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             continue
-
-
-def internal_stats(topic: BrokerTopic) -> dict[str, Any]:
-    """The chain of ledgers and the cursors, as Pulsar's tools show them."""
-    ledger = topic.ledger
-    links = ledger.ledgers
-    return {
-        "numberOfEntries": sum(link.entry_count for link in links),
-        "totalSize": sum(link.size_bytes for link in links),
-        "currentLedgerEntries": links[-1].entry_count if links else 0,
-        "lastConfirmedEntry": _text(ledger.last_confirmed),
-        "state": "Closed" if topic.is_ended else "LedgerOpened",
-        "ledgers": [
-            {"ledgerId": link.ledger_id, "entries": link.entry_count, "size": link.size_bytes}
-            for link in links
-        ],
-        "cursors": {
-            name: {
-                "markDeletePosition": _text(cursor.mark_delete),
-                "individuallyDeletedMessages": _ranges_text(cursor.state.ranges),
-                "numberOfEntriesSinceFirstNotAckedMessage": cursor.unacknowledged_count,
-                "properties": dict(cursor.properties),
-            }
-            for name, cursor in ledger.cursors.items()
-        },
-    }
 
 
 async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
@@ -232,11 +203,3 @@ def _no_partitioned_topic(topic: str) -> BrokerError:
 
 def _encode(partitions: int) -> bytes:
     return json.dumps({"partitions": partitions}).encode()
-
-
-def _text(position: Position) -> str:
-    return f"{position[0]}:{position[1]}"
-
-
-def _ranges_text(ranges: tuple[Range, ...]) -> str:
-    return "[" + ",".join(f"({_text(each.lower)}..{_text(each.upper)}]" for each in ranges) + "]"

@@ -19,6 +19,7 @@ from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.shared import Shared
 from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.traffic import Traffic
 from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.formats import bits_of
@@ -72,6 +73,8 @@ class Subscription:
         self.cursor = cursor
         self.durable = durable
         self.type: SubscriptionType | None = None
+        self.departed = Traffic()
+        """What was sent to consumers that have left."""
         self._ledger = ledger
         self._context = context
         self._dispatcher: Dispatcher | None = None
@@ -129,6 +132,7 @@ class Subscription:
         """Remove the consumer, if it is still there; the others get its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
             self._dispatcher.remove(consumer)
+            self.departed.add(consumer.traffic.messages, consumer.traffic.bytes)
             self._stop_if_empty()
 
     def _stop_if_empty(self) -> None:
@@ -140,6 +144,7 @@ class Subscription:
         """Disconnect every consumer."""
         for consumer in self.consumers:
             consumer.disconnect()
+            self.departed.add(consumer.traffic.messages, consumer.traffic.bytes)
         if self._dispatcher is not None:
             self._dispatcher.stop()
             self._dispatcher = None

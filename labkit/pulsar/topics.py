@@ -10,12 +10,13 @@ from typing import ClassVar, Protocol
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
-from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
 from labkit.pulsar.access import ProducerAccess
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.policies import Policies
 from labkit.pulsar.subscriptions import Subscriptions
+from labkit.pulsar.traffic import Traffic
 from labkit.topic.chain import Position
 from labkit.topic.deduplication import CURSOR_NAME, Deduplication
 from labkit.topic.managed_ledger import ManagedLedger
@@ -27,6 +28,11 @@ OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
 class AttachedProducer(Protocol):
     """A client's producer, as its topic sees it."""
+
+    name: str
+    producer_id: int
+    access_mode: ProducerAccessMode
+    traffic: Traffic
 
     def send_away(self) -> None:
         """Disconnect the producer: its client has to look the topic up again."""
@@ -61,6 +67,8 @@ class BrokerTopic:
         self.partition = partition_of(name)
         self.ledger = ledger
         self.producers: dict[str, AttachedProducer] = {}
+        self.incoming = Traffic()
+        """The messages of all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
         self.subscriptions = Subscriptions(ledger, context)
         self.publisher = self.publisher_class(ledger, deduplication, context.recorder, self._ended)
@@ -93,6 +101,15 @@ class BrokerTopic:
                 await ledger.close()
             raise
         return cls(name, ledger, deduplication, context, on_ended)
+
+    def update_rates(self, period_s: float) -> None:
+        """End a period of this length, for which the rates count, and begin the next one."""
+        self.incoming.update_rates(period_s)
+        for producer in self.producers.values():
+            producer.traffic.update_rates(period_s)
+        for subscription in self.subscriptions.all:
+            for consumer in subscription.consumers:
+                consumer.traffic.update_rates(period_s)
 
     def check_open(self) -> None:
         """Raises `BrokerError` if the topic no longer takes clients."""
