@@ -13,7 +13,16 @@ from typing import Any
 
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
-from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError, Text, decode_body
+from labkit.live.admin_call import (
+    Action,
+    BadRequestError,
+    Binary,
+    Call,
+    ElsewhereError,
+    StatusError,
+    Text,
+    decode_body,
+)
 from labkit.live.admin_namespaces import NAMESPACE_ROUTES
 from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
 from labkit.live.foreign_pages import foreign_page, is_json
@@ -104,11 +113,16 @@ class _Handler(RequestHandler):
             super().log_exception(typ, value, tb)
 
     def answer(self, status: int, answer: object) -> None:
-        """Answer in JSON, or in plain text; None: without a body."""
+        """Answer in JSON, in plain text, or with a message; None: without a body."""
         self.set_status(status)
         if isinstance(answer, Text):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
             self.finish(answer)
+        elif isinstance(answer, Binary):
+            self.set_header("Content-Type", "application/octet-stream")
+            for name, value in answer.headers:
+                self.add_header(name, value)
+            self.finish(answer.body)
         elif status != 204:
             self.set_header("Content-Type", "application/json")
             self.finish(json.dumps(answer))
@@ -167,7 +181,10 @@ class _Route(_Handler):
             key: values[-1].decode(errors="replace")
             for key, values in self.request.arguments.items()
         }
-        return Call(self.broker, names, options, body)
+        request = self.request
+        authorization = request.headers.get("Authorization", "")
+        method, path = request.method or "", request.path
+        return Call(self.broker, names, options, body, method, path, authorization)
 
     def _authoritative_uri(self) -> str:
         """The URI for a redirect: the broker there must take the topic, not redirect again."""
@@ -188,6 +205,8 @@ class _NoRoute(_Handler):
 
 
 def _status(error: LabkitError) -> int:
+    if isinstance(error, StatusError):
+        return error.status
     if isinstance(error, BrokerError) and not isinstance(error, PartitionCountError):
         return _STATUS.get(error.code, 503)
     return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), 503)
