@@ -7,10 +7,11 @@ In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from tornado.httputil import HTTPHeaders
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
 from labkit.live.admin_call import (
@@ -57,6 +58,19 @@ LARGEST_BODY = 1024 * 1024
 LONGEST_URI = 8 * 1024
 _LONGEST_REASON = 1000
 _BEARER = "Bearer "
+
+
+class _WithExactNames(HTTPHeaders):
+    """Headers, some of whose names keep their case: Pulsar's library looks for the exact name."""
+
+    def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
+        super().__init__(headers)
+        self._exact = exact
+
+    def get_all(self) -> Iterator[tuple[str, str]]:
+        """Called by tornado to write them."""
+        yield from super().get_all()
+        yield from self._exact
 
 
 @stream_request_body
@@ -120,8 +134,7 @@ class _Handler(RequestHandler):
             self.finish(answer)
         elif isinstance(answer, Binary):
             self.set_header("Content-Type", "application/octet-stream")
-            for name, value in answer.headers:
-                self.add_header(name, value)
+            self._headers = _WithExactNames(self._headers, answer.headers)
             self.finish(answer.body)
         elif status != 204:
             self.set_header("Content-Type", "application/json")
