@@ -74,8 +74,8 @@ async def _peek(call: Call) -> object:
     count = call.number(4)
     if count < 1:
         raise BadRequestError("positions are counted from 1")
-    await check_not_partitioned(call, "peek into")
     try:
+        await check_not_partitioned(call, "peek into")
         topic = await call.open_topic()
         subscription = topic.subscriptions.find(call.names[3])
     except BrokerError as error:
