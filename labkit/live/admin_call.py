@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_plus
 
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
@@ -85,6 +86,11 @@ class Call:
     def topic(self) -> str:
         """The path's topic, by its full name.  Raises `BrokerError`."""
         return checked_name(f"persistent://{'/'.join(self.names[:3])}")
+
+    @property
+    def subscription(self) -> str:
+        """The path's subscription; Pulsar's library encodes its name twice."""
+        return unquote_plus(self.names[3])
 
     def flag(self, name: str) -> bool:
         """Whether the query string sets the flag to true."""

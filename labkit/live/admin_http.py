@@ -7,9 +7,11 @@ In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote_plus
 
 from tornado.httputil import HTTPHeaders
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
@@ -144,7 +146,14 @@ class _Handler(RequestHandler):
 class _Route(_Handler):
     """One path."""
 
-    async def _serve(self, *names: str) -> None:
+    def initialize(  # type: ignore[override]
+        self, broker: Broker, actions: Mapping[str, Action], pattern: re.Pattern[str]
+    ) -> None:
+        """Called by tornado for each request."""
+        super().initialize(broker, actions)
+        self.pattern = pattern
+
+    async def _serve(self, *_: str) -> None:
         method = self.request.method or ""
         if self.is_refused():
             return
@@ -153,7 +162,7 @@ class _Route(_Handler):
             return
         try:
             role = self._authenticate()
-            action, call = self.actions[method], self._call(names)
+            action, call = self.actions[method], self._call()
             await self._check_may(role, action, call)
             answer = await action(call)
         except ElsewhereError as elsewhere:
@@ -188,7 +197,11 @@ class _Route(_Handler):
         else:
             authorization.check_super_user(role)
 
-    def _call(self, names: tuple[str, ...]) -> Call:
+    def _call(self) -> Call:
+        match = self.pattern.fullmatch(self.request.path)
+        assert match is not None
+        # Java writes a space as "+", which tornado would keep.
+        names = tuple(unquote_plus(name) for name in match.groups())
         body = decode_body(bytes(self._body))
         options = {
             key: values[-1].decode(errors="replace")
@@ -237,7 +250,7 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
             log(f"{what}: {status}, {reason}")
 
     routes = [
-        (path, _Route, {"broker": broker, "actions": actions})
+        (path, _Route, {"broker": broker, "actions": actions, "pattern": re.compile(path)})
         for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()
     ]
     return Application(

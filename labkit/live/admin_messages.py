@@ -77,7 +77,7 @@ async def _peek(call: Call) -> object:
     try:
         await check_not_partitioned(call, "peek into")
         topic = await call.open_topic()
-        subscription = topic.subscriptions.find(call.names[3])
+        subscription = topic.subscriptions.find(call.subscription)
     except BrokerError as error:
         raise StatusError(_PRECONDITION_FAILED, str(error)) from None
     position = nth_unacknowledged(topic.ledger, subscription.cursor, count)

@@ -32,7 +32,7 @@ _LARGEST_BATCH = 64 * 1024
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
     """The topic and its subscription that the path names.  Raises `BrokerError`."""
     topic = await call.open_topic()
-    return topic, topic.subscriptions.find(call.names[3])
+    return topic, topic.subscriptions.find(call.subscription)
 
 
 async def _subscriptions(call: Call) -> object:
@@ -51,14 +51,16 @@ async def _create(call: Call) -> None:
     if call.flag("replicated"):
         raise StatusError(_NOT_SUPPORTED, "replicated subscriptions are not supported here")
     with refused_names():
-        check_name(call.names[3], "subscription")
+        check_name(call.subscription, "subscription")
     if partitions := await all_partitions_or_none(call):
         granted(await ask_partitions(call, partitions), CONFLICT)
         return
     await call.be_owner(call.topic)
     topic = await call.broker.topic(call.topic)
-    if not await topic.subscriptions.create(call.names[3], position, properties):
-        raise StatusError(CONFLICT, f"{call.topic} has a subscription {call.names[3]!r} already")
+    if not await topic.subscriptions.create(call.subscription, position, properties):
+        raise StatusError(
+            CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
+        )
 
 
 async def all_partitions_or_none(call: Call) -> range:

@@ -1,14 +1,25 @@
 """Admin paths of a partitioned topic: what is done with it is done with each of its partitions."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 import pulsar
 import pytest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
 
+from labkit.live.admin_http import admin_application
 from labkit.live.cluster import LocalCluster
-from tests.pulsar.admin import NOTHING, ask, done, topic_path
+from labkit.live.net import LOOPBACK
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authentication import Identity
+from labkit.pulsar.config import BrokerConfig
+from labkit.pulsar.errors import BrokerError
+from tests.pulsar.admin import JSON, NOTHING, ask, done, topic_path
 from tests.pulsar.client import send_all
+from tests.pulsar.serving import serving
 
 PAYLOADS = [f"message {number}".encode() for number in range(12)]
 SUB = "/subscription/sub"
@@ -103,6 +114,28 @@ def test_all_partitions_are_unloaded(brokers: LocalCluster, partitioned: str) ->
     parts = done(brokers, "GET", path)["partitions"].values()
     assert [each["entriesAddedCounter"] for each in parts] == [0] * COUNT
     assert backlogs(brokers, partitioned) == [3] * COUNT
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_requests_about_partitions_carry_the_clients_token(
+    bookies: LocalCluster, topic: str
+) -> None:
+    def check(method: str, data: bytes) -> Identity:
+        if (method, data) != ("token", b"right"):
+            raise BrokerError(ServerError.AuthenticationError, "say the right token")
+        return Identity("somebody")
+
+    async with serving(bookies, BrokerConfig(), check) as broker:
+        server = HTTPServer(admin_application(broker, lambda line: None))
+        [socket] = bind_sockets(0, LOOPBACK)
+        server.add_sockets([socket])
+        url = f"http://{LOOPBACK}:{socket.getsockname()[1]}"
+        broker.address = replace(broker.address, web_url=url)
+        headers = {**JSON, "Authorization": "Bearer right"}
+        for what, body in (("/partitions", "2"), (SUB, '"earliest"')):
+            request = HTTPRequest(url + topic_path(topic, what), "PUT", headers, body)
+            assert (await AsyncHTTPClient().fetch(request)).code == HTTPStatus.NO_CONTENT
+        server.stop()
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,20 @@ def test_subscription_created_at_a_message_delivers_it_first_and_keeps_its_prope
 
 
 @pytest.mark.parametrize(
+    ("written", "name"),
+    [("a%2Bb", "a b"), ("a+b", "a b"), ("a%20b", "a b"), ("a%252Bb%252Fc", "a+b/c")],
+)
+def test_names_are_decoded_as_java_encodes_them(
+    client: pulsar.Client, brokers: LocalCluster, topic: str, written: str, name: str
+) -> None:
+    path = f"{topic}+%2B"
+    done(brokers, "PUT", topic_path(path, f"/subscription/{written}"), "earliest")
+    assert done(brokers, "GET", topic_path(path, "/subscriptions")) == [name]
+    client.subscribe(f"{topic} +", name).unsubscribe()
+    assert done(brokers, "GET", topic_path(path, "/subscriptions")) == []
+
+
+@pytest.mark.parametrize(
     ("query", "body", "status"),
     [
         ("", "middle", HTTPStatus.BAD_REQUEST),

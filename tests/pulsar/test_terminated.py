@@ -89,7 +89,7 @@ async def test_consumer_is_told_when_it_has_acknowledged_everything(
     if not earlier:
         await terminate()
     async with raw_client(brokers, topic) as raw:
-        await raw.subscribe(topic, initialPosition=1)
+        await raw.subscribe(topic)
         raw.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=10)
         messages = [await raw.expect(BaseCommand.MESSAGE) for _ in range(2)]
         if earlier:
