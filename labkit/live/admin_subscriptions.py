@@ -52,8 +52,9 @@ async def _create(call: Call) -> None:
         raise StatusError(_NOT_SUPPORTED, "replicated subscriptions are not supported here")
     with refused_names():
         check_name(call.subscription, "subscription")
-    if partitions := await all_partitions_or_none(call):
-        granted(await ask_partitions(call, partitions), CONFLICT)
+    # A missing topic is created, if the configuration allows it.
+    if count := await call.broker.partition_count(call.topic, create=True):
+        granted(await ask_partitions(call, range(count)), CONFLICT)
         return
     await call.be_owner(call.topic)
     topic = await call.broker.topic(call.topic)
@@ -61,14 +62,6 @@ async def _create(call: Call) -> None:
         raise StatusError(
             CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
         )
-
-
-async def all_partitions_or_none(call: Call) -> range:
-    """The topic's partitions; a missing topic is created, if the configuration allows it.
-
-    Raises `BrokerError`.
-    """
-    return range(await call.broker.partition_count(call.topic, create=True))
 
 
 async def _delete(call: Call) -> None:
