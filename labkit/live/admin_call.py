@@ -35,7 +35,7 @@ class StatusError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An answer that is bytes, with headers of its own."""
+    """An answer that is bytes, with additional headers."""
 
     headers: Sequence[tuple[str, str]]
     body: bytes

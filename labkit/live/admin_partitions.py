@@ -105,7 +105,7 @@ def _reason(response: HTTPResponse | None) -> str:
 
 
 def granted(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """The answers that are no refusals.
+    """Return the answers that are not refusals.
 
     Raises the first refusal, unless it has one of these statuses and another partition has granted
     the request.

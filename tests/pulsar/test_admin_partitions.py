@@ -171,7 +171,7 @@ def test_plain_topic_is_not_a_partitioned_one(brokers: LocalCluster, topic: str,
     assert ask(brokers, "POST", path)[0] == HTTPStatus.METHOD_NOT_ALLOWED
 
 
-def test_partitions_that_nobody_has_used_are_passed_over(brokers: LocalCluster, topic: str) -> None:
+def test_unused_partitions_are_passed_over(brokers: LocalCluster, topic: str) -> None:
     done(brokers, "PUT", topic_path(topic, "/partitions"), 2)
     assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == []
     assert stats_of(brokers, topic)["subscriptions"] == {}

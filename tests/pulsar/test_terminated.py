@@ -78,7 +78,7 @@ async def test_terminated_topic_stays_so_when_its_brokers_die(
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("earlier", [True, False])
-async def test_consumer_is_told_when_it_has_acknowledged_everything(
+async def test_consumer_that_has_acknowledged_everything_learns_that_it_has_reached_the_end(
     client: pulsar.Client, brokers: LocalCluster, topic: str, earlier: bool
 ) -> None:
     async def terminate() -> None:
