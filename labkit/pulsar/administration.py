@@ -20,9 +20,6 @@ from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.policies import policies_path, stored_policies
-from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.acknowledged import Range
-from labkit.topic.chain import Position
 from labkit.topic.names import (
     managed_ledger_path,
     partition_of,
@@ -41,32 +38,6 @@ async def create_topic(broker: BrokerService, topic: str) -> None:
     if partition_of(topic) >= 0:
         await broker.create(topic)
     await broker.topic(topic)
-
-
-def internal_stats(topic: BrokerTopic) -> dict[str, Any]:
-    """The chain of ledgers and the cursors, as Pulsar's tools show them."""
-    ledger = topic.ledger
-    links = ledger.ledgers
-    return {
-        "numberOfEntries": sum(link.entry_count for link in links),
-        "totalSize": sum(link.size_bytes for link in links),
-        "currentLedgerEntries": links[-1].entry_count if links else 0,
-        "lastConfirmedEntry": _text(ledger.last_confirmed),
-        "state": "Closed" if topic.is_ended else "LedgerOpened",
-        "ledgers": [
-            {"ledgerId": link.ledger_id, "entries": link.entry_count, "size": link.size_bytes}
-            for link in links
-        ],
-        "cursors": {
-            name: {
-                "markDeletePosition": _text(cursor.mark_delete),
-                "individuallyDeletedMessages": _ranges_text(cursor.state.ranges),
-                "numberOfEntriesSinceFirstNotAckedMessage": cursor.unacknowledged_count,
-                "properties": dict(cursor.properties),
-            }
-            for name, cursor in ledger.cursors.items()
-        },
-    }
 
 
 async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
@@ -99,11 +70,3 @@ async def change_policy(
         except (NodeExistsError, BadVersionError, NoNodeError):
             continue  # Another change came first: apply this one on top of it.
         return
-
-
-def _text(position: Position) -> str:
-    return f"{position[0]}:{position[1]}"
-
-
-def _ranges_text(ranges: tuple[Range, ...]) -> str:
-    return "[" + ",".join(f"({_text(each.lower)}..{_text(each.upper)}]" for each in ranges) + "]"

@@ -32,8 +32,8 @@ Differences from Pulsar: an owner that closes in good order stores the chain onc
 of its last ledger; one that opens stores it before it makes the new ledger, and writes each
 cursor's node; a cursor that has moved is stored after a second, where Pulsar waits for the next
 acknowledgement or a minute; after a ledger that took no entry the next one waits.  Offloaded
-ledgers and terminated topics are not supported here; what a chain says of them is kept.  A crash
-between two steps may leave a ledger that no chain names: lost space, as there.
+ledgers are not supported here; what a chain says of them is kept.  A crash between two steps may
+leave a ledger that no chain names: lost space, as there.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.

@@ -26,7 +26,14 @@ from labkit.model.errors import (
 from labkit.model.ledger import LedgerMetadata
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.config import ManagedLedgerConfig
-from labkit.topic.formats import decode_chain, decode_properties, encode_chain, with_property
+from labkit.topic.formats import (
+    decode_chain,
+    decode_properties,
+    decode_terminated,
+    encode_chain,
+    with_property,
+    with_terminated,
+)
 from labkit.topic.guarded_node import GuardedNode, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
@@ -47,6 +54,10 @@ async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], i
     except NoNodeError:
         return [], -1
     return decode_chain(data), version
+
+
+class ManagedLedgerTerminatedError(LabkitError):
+    """The chain is terminated: nothing is ever appended to it again."""
 
 
 class ChainStore:
@@ -72,6 +83,8 @@ class ChainStore:
             ("component", b"managed-ledger"),
             ("pulsar/managed-ledger", managed_ledger_name(path).encode()),
         )
+        self.terminated: Position | None = None
+        """The last entry of a terminated chain; None: entries may still be appended."""
         self._dropped: dict[int, None] = {}
         """Ledgers that have left the chain and must still be deleted."""
 
@@ -83,6 +96,7 @@ class ChainStore:
         Raises what `BookKeeper.open_ledger` raises.
         """
         await self._node.read()
+        self.terminated = decode_terminated(self._node.data)
         links = decode_chain(self._node.data)
         self.chain.replace(links)
         if links:
@@ -144,6 +158,22 @@ class ChainStore:
         """Store a property with the chain."""
         await self._node.write(with_property(self._node.data, name, value))
 
+    def check_takes_entries(self) -> None:
+        """Raises `ManagedLedgerTerminatedError`."""
+        if self.terminated is not None:
+            raise ManagedLedgerTerminatedError(f"{self._what} is terminated: it takes no entries")
+
+    async def terminate(self, last: Position) -> Position:
+        """Store the chain, of which every ledger is closed, with the mark that it ends after this
+        entry.  Returns the entry, or the one after which the chain was terminated before.
+        """
+        if self.terminated is not None:
+            return self.terminated
+        links = self._without_empty_ones()
+        await self._write(with_terminated(encode_chain(links, self._node.data), last), links)
+        self.terminated = last
+        return last
+
     async def trim(self, slowest: Position | None) -> list[int]:
         """Remove the ledgers that retention does not keep; `slowest` as for `ledgers_to_delete`."""
         now_ms = self.client.wall_clock_ms()
@@ -188,6 +218,9 @@ class ChainStore:
                 f"{self._what} has {len(links)} ledgers, and more do not fit into a node: let"
                 " retention delete some, or delete the topic"
             )
+        await self._write(data, links)
+
+    async def _write(self, data: bytes, links: list[LedgerInfo]) -> None:
         await self._node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]

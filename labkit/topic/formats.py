@@ -107,6 +107,25 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
+def decode_terminated(data: bytes) -> Position | None:
+    """The last entry of a terminated chain; None if entries may still be appended.
+
+    Raises `DamagedNodeError`.
+    """
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
+
+
+def with_terminated(data: bytes, last: Position) -> bytes:
+    """The chain's node with the mark that nothing is appended after this entry.
+
+    Raises `DamagedNodeError`.
+    """
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info.terminatedPosition.CopyFrom(_nested(last))
+    return info.SerializeToString(deterministic=True)
+
+
 def decode_properties(data: bytes) -> dict[str, str]:
     """The properties in the chain's node, by name.  Raises `DamagedNodeError`."""
     info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")

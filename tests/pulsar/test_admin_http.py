@@ -19,7 +19,7 @@ from labkit.pulsar.authentication import Identity
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
-from tests.pulsar.admin import NOTHING, ask, done, topic_path, unload
+from tests.pulsar.admin import NOTHING, ask, done, topic_path
 from tests.pulsar.client import connect, receive_all, received_payloads, send_all
 from tests.pulsar.raw import raw_client
 from tests.pulsar.serving import serving
@@ -201,58 +201,6 @@ async def test_a_deleted_topics_ledgers_are_gone(
     assert set(mine) <= set(before)
     done(brokers, "DELETE", topic_path(topic))
     assert not set(mine) & set(await bookkeeper.list_ledgers())
-
-
-def test_internal_stats_show_ledgers_and_cursors(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    sent = send_all(client.create_producer(topic), PAYLOADS)
-    unload(brokers, topic)
-    more = send_all(client.create_producer(topic), PAYLOADS)
-    consumer = client.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
-    for _ in range(40):
-        message = consumer.receive(20_000)
-        if message.data() == PAYLOADS[2]:
-            consumer.acknowledge(message)
-    consumer.close()
-    stats = done(brokers, "GET", topic_path(topic, "/internalStats"))
-    entries = {each["ledgerId"]: each["entries"] for each in stats["ledgers"]}
-    first, second = sent[0][0].ledger_id(), more[0][0].ledger_id()
-    assert (entries[first], entries[second], stats["numberOfEntries"]) == (20, 20, 40)
-    assert stats["lastConfirmedEntry"] == f"{second}:19"
-    cursor = stats["cursors"]["sub"]
-    assert cursor["individuallyDeletedMessages"] == (
-        f"[({first}:1..{first}:2],({second}:1..{second}:2]]"
-    )
-    assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 38
-
-
-def test_subscriptions_are_listed_and_deleted(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "sub")
-    path = topic_path(topic, "/subscription/sub")
-    status, answer = ask(brokers, "DELETE", path)
-    assert (status, "has other consumers" in answer["reason"]) == (
-        HTTPStatus.PRECONDITION_FAILED,
-        True,
-    )
-    consumer.close()
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == ["sub"]
-    done(brokers, "DELETE", path)
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == []
-    assert ask(brokers, "DELETE", path)[0] == HTTPStatus.NOT_FOUND
-
-
-def test_the_last_message_is_answered(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    last, _ = send_all(client.create_producer(topic), PAYLOADS)[-1]
-    assert done(brokers, "GET", topic_path(topic, "/lastMessageId")) == {
-        "ledgerId": last.ledger_id(),
-        "entryId": last.entry_id(),
-        "partitionIndex": -1,
-    }
 
 
 def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(

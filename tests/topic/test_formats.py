@@ -28,11 +28,13 @@ from labkit.topic.formats import (
     decode_cursor_node,
     decode_position,
     decode_properties,
+    decode_terminated,
     encode_chain,
     encode_cursor_node,
     encode_position,
     unwrapped,
     with_property,
+    with_terminated,
     words_of,
 )
 
@@ -161,6 +163,16 @@ def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
     shorter = encode_chain(links[:10], data)
     assert unwrapped(shorter) == shorter
     assert decode_properties(with_property(shorter, "a", None)) == {}
+
+
+def test_terminated_chain_keeps_everything_else_of_its_node() -> None:
+    data = with_property(encode_chain(LINKS), "a", "1")
+    assert decode_terminated(data) is None
+    terminated = with_terminated(data, (3, 6))
+    assert decode_terminated(terminated) == (3, 6)
+    assert decode_chain(terminated) == LINKS
+    assert decode_properties(terminated) == {"a": "1"}
+    assert decode_terminated(encode_chain(LINKS[:1], terminated)) == (3, 6)
 
 
 def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:
