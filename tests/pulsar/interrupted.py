@@ -10,8 +10,10 @@ import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import ProducerAccessMode
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.config import BrokerConfig
+from labkit.pulsar.traffic import Traffic
 from labkit.sim.moments import At
 from labkit.sim.nodes import ClientNode
 from labkit.topic.names import managed_ledger_path, partitions_path
@@ -41,6 +43,13 @@ class BrokerStory(Story):
 
 class Producer:
     """A client's producer, as far as its topic cares."""
+
+    name = "p"
+    producer_id = 0
+    access_mode: ProducerAccessMode = ProducerAccessMode.Shared
+
+    def __init__(self) -> None:
+        self.traffic = Traffic()
 
     def send_away(self) -> None:
         """It has nobody to tell."""
