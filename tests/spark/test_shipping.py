@@ -65,7 +65,7 @@ def test_the_zip_file_has_every_file_of_the_package(archive: Path) -> None:
 
 
 def test_code_from_a_zip_file_has_the_version_of_the_same_code_in_a_folder(archive: Path) -> None:
-    # `tools` is in a checkout alone; labkit still comes from the zip file, which is first on the path.
+    # `tools` is in the checkout only; labkit still comes from the zip file, first on the path.
     root = Path(labkit.__file__).parents[1]
     code = (
         f"import sys; sys.path.append({str(root)!r});"
