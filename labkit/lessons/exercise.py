@@ -128,9 +128,8 @@ def all_exercises() -> list[Exercise]:
     return list(_exercises.values())
 
 
-def find(name: str) -> Exercise:
-    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
-    lesson = name.partition(".")[0]
+def load_lesson(lesson: str) -> None:
+    """Import a lesson's exercises.  Raises `NoSuchExerciseError` for a lesson without any."""
     module = f"labkit.lessons.exercises.{lesson}"
     try:
         import_module(module)
@@ -138,6 +137,12 @@ def find(name: str) -> Exercise:
         if error.name != module:
             raise  # The lesson is there; a package that it needs is not.
         raise NoSuchExerciseError(f"there is no lesson {lesson!r} with exercises") from None
+
+
+def find(name: str) -> Exercise:
+    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
+    lesson = name.partition(".")[0]
+    load_lesson(lesson)
     if name not in _exercises:
         others = sorted(each for each in _exercises if each.startswith(lesson + "."))
         raise NoSuchExerciseError(
