@@ -25,7 +25,7 @@ class ChannelError(Exception):
 
 
 class Channel:
-    """One end: pipes to receive from and to send to (-1: none), and the largest message each way."""
+    """One end: pipes to receive from and to send to (-1: none), and the largest messages."""
 
     def __init__(self, incoming: int, outgoing: int, most_in: int, most_out: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing

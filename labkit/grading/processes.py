@@ -163,7 +163,10 @@ def _judge(
         _report(channel, submission, limits, is_shut_in)
         end = NOT_GRADED, ""
     except (MemoryError, RecursionError):
-        end = REFUSED, "Reading this submission takes more memory than it may use, or nests too deeply."
+        end = (
+            REFUSED,
+            "Reading this submission takes more memory than it may use, or nests too deeply.",
+        )
     except Exception as error:  # noqa: BLE001
         # It is printed nowhere: its text may be a student's.
         words = f"{type(error).__name__}: {error}"[:300]

@@ -46,9 +46,7 @@ def table(results: Iterable[Result]) -> str:
         case = (result.asked or result.counterexample or result.message).splitlines()
         why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
         # A line feed in a name would make a line of its own.
-        line = printable(
-            f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}"
-        )
+        line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
         lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
 

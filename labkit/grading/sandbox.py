@@ -167,6 +167,20 @@ def _bubblewrap() -> list[str]:
         command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         command += ["--unshare-all"]
+    command += _files()
+    command += ["--perms", "0755", "--dir", "/etc"]
+    command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc"]
+    command += ["--dev", "/dev", "--remount-ro", "/dev", "--chdir", "/tmp"]
+    variables = {"PYTHONPATH": _PACKAGES, "HOME": "/tmp", "OPENBLAS_NUM_THREADS": "1"}
+    variables |= {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    for name, value in variables.items():
+        command += ["--setenv", name, value]
+    return command
+
+
+def _files() -> list[str]:
+    """The system, Python and labkit to read, and an empty folder to write."""
+    command = []
     for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):
         if os.path.islink(folder):
             command += ["--symlink", os.readlink(folder), folder]
@@ -184,13 +198,6 @@ def _bubblewrap() -> list[str]:
             if parent != Path("/tmp"):
                 command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", outside, inside]
-    command += ["--perms", "0755", "--dir", "/etc"]
-    command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc"]
-    command += ["--dev", "/dev", "--remount-ro", "/dev", "--chdir", "/tmp"]
-    variables = {"PYTHONPATH": _PACKAGES, "HOME": "/tmp", "OPENBLAS_NUM_THREADS": "1"}
-    variables |= {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
-    for name, value in variables.items():
-        command += ["--setenv", name, value]
     return command
 
 

@@ -3,9 +3,9 @@
 Python code is stopped by counting its steps (`check`).  A function that sleeps takes no steps, and
 one that loops in C code, such as `sum(itertools.count())`, lets nothing else run in its process.
 So the trial runs in a forked copy, which tells this process how long the learner's function has
-been at work, and ends with it.  On Linux its memory has a limit as well: an answer can be a number that
-a trial allocates by.  What it sends back is the card; a card that cannot be sent is made again
-here, as it is known by then that the code comes to an end.
+been at work, and ends with it.  On Linux the copy's memory has a limit as well, whatever the trial
+allocates.  What it sends back is the card; a card that cannot be sent is made again here, as it is
+known by then that the code comes to an end.
 
 Where there is no fork (Windows, a browser) only the steps are counted.
 """
