@@ -18,6 +18,7 @@ from labkit.intermixed import IntermixedParser
 from labkit.live.complaints import announce, complain
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
+from labkit.printable import printable
 from labkit.shell.arguments import PLACE, add_arguments
 from labkit.workshop_arguments import add_client
 
@@ -87,7 +88,8 @@ class _OutputError(Exception):
 
 def _say(line: str) -> None:
     try:
-        print(line, flush=True)
+        # Names, messages and errors of strangers are among the lines.
+        print(printable(line, kept="\n\t"), flush=True)
     except OSError as error:
         raise _OutputError(error) from None
 
@@ -332,7 +334,7 @@ def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def _grade(arguments: argparse.Namespace) -> int:
     from labkit.grading.command import run_grade
-    from labkit.grading.grade import SubmissionsError
+    from labkit.grading.submissions import SubmissionsError
 
     try:
         run_grade(arguments, _say)

@@ -3,26 +3,30 @@
     with Border(cells, limits) as border:
         border.answers["quorums.write_set"]     a `Remote`, which is called like the function itself
 
-A trial in a forked copy of the grader (`labkit.lessons.apart`) uses the same pipe: while it runs,
-the grader itself waits.
+A trial in a forked copy of the grader (`labkit.lessons.apart`) uses the same pipes: while it runs,
+the grader itself waits, and ends the copy that takes too long.
 """
 
 import itertools
-import json
+import math
 import os
-import select
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from inspect import Parameter, Signature
 from types import TracebackType
 from typing import Any, Self
 
-from labkit.grading.sandbox import Limits, pipes, start
+from labkit.grading.channel import Channel, ChannelError
+from labkit.grading.inside import MOST_ASKED, MOST_SAID
+from labkit.grading.sandbox import Limits, pipes, started
 from labkit.grading.values import CannotCrossError, packed, unpacked
 from labkit.lessons.exercise import RaisedThereError
+from labkit.live.missing import MissingPart
 
-LONGEST_BYTES = 4 << 20
-"""Of one message."""
+MOST_ANSWERS = 500
+"""Checks and errors that a notebook may report while it is loaded."""
 PING_S = 2.0
 OWN = "labkit"
 _KINDS = (
@@ -39,6 +43,28 @@ class NoAnswerError(Exception):
     """The submission's process has ended, or says nothing that the grader understands."""
 
 
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An answer that cannot cross the border, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An answer that is a value, as it was sent.
+
+    To unpack it can take long: a set of a stranger's numbers may be slow on purpose.  So the trial
+    does it, within its limits.
+    """
+
+    form: Any
+
+    def value(self) -> Any:
+        """The value.  Raises `CannotCrossError`."""
+        return unpacked(self.form)
+
+
 class Remote:
     """A function of the submission, called across the border."""
 
@@ -46,7 +72,7 @@ class Remote:
         self._border, self._name = border, name
         self.__name__ = str(described.get("title"))[:80]
         self.__module__ = "builtins"
-        self.origin, self.file = str(described.get("origin")), str(described.get("file"))
+        self.origin, self.file = (str(described.get(name))[:500] for name in ("origin", "file"))
         signed = _signature(described.get("parameters"))
         if signed is not None:
             self.__signature__ = signed
@@ -86,13 +112,32 @@ class Border:
         is_shut_in: bool = True,
         withheld: Sequence[str] = (),
     ) -> None:
-        self.answers: dict[str, Any] = {}
+        """Start the process and run the notebook.  Raises `MissingPart` if it does not start."""
+        self.answers: dict[str, Foreign | Packed | Remote | None] = {}
         self.problems: list[str] = []
+        self.is_loaded = False
+        """Whether the notebook came to its end."""
         self._ids = itertools.count()
-        self._process = start(limits, is_shut_in)
-        self._to, self._from = pipes(self._process)
-        self._received = b""
-        self._load(cells, withheld, time.monotonic() + limits.load_s)
+        with ExitStack() as stack:
+            until = time.monotonic() + limits.load_s
+            process = stack.enter_context(started(limits, is_shut_in))
+            writer, reader, errors = pipes(process)
+            self._channel = Channel(
+                reader.fileno(), writer.fileno(), most_in=MOST_SAID, most_out=MOST_ASKED
+            )
+            try:
+                self._hear(until)  # that it is ready: none of the submission's code ran yet
+            except NoAnswerError as error:
+                process.kill()
+                said = os.read(errors.fileno(), 2000).decode(errors="replace").strip()[-300:]
+                raise MissingPart(
+                    "sandbox",
+                    f"the process for a submission did not start: {said or error}",
+                    "run `labkit doctor`",
+                ) from None
+            errors.close()
+            self._load(cells, withheld, until)
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -103,10 +148,7 @@ class Border:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._process.kill()  # and with it all that it started
-        self._process.wait()
-        self._to.close()
-        self._from.close()
+        self._stack.close()
 
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """What the submission's answer returns for these arguments.
@@ -140,7 +182,7 @@ class Border:
         number = next(self._ids)
         until = time.monotonic() + PING_S
         try:
-            self._send({"ping": number})
+            self._send({"ping": number}, until)
             while self._hear(until).get("pong") != number:
                 pass
         except NoAnswerError:
@@ -150,67 +192,42 @@ class Border:
     def _load(self, cells: list[str], withheld: Sequence[str], until: float) -> None:
         """Run the notebook; the answers that it checks are known after that."""
         try:
-            self._send({"cells": cells, "withheld": list(withheld)})
-            while "loaded" not in (message := self._hear(until)):
+            self._send({"cells": cells, "withheld": list(withheld)}, until)
+            for _ in range(MOST_ANSWERS):
+                message = self._hear(until)
+                if "loaded" in message:
+                    self.is_loaded = True
+                    return
                 if "answer" in message:
-                    self.answers[str(message["answer"])] = self._answer(message)
+                    self.answers[str(message["answer"])[:100]] = self._answer(message)
                 elif "problem" in message:
                     self.problems.append(_words(message["problem"]))
+            raise NoAnswerError(f"it reports more than {MOST_ANSWERS} checks and errors")
         except NoAnswerError as error:
             self.answers.clear()
             self.problems.append(str(error))
 
-    def _answer(self, message: dict[str, Any]) -> Any:
+    def _answer(self, message: dict[str, Any]) -> Foreign | Packed | Remote | None:
         kind = message.get("kind")
-        try:
-            if kind == "value":
-                return unpacked(message.get("value"))
-        except CannotCrossError as error:
-            return Foreign(str(error))
+        if kind == "value":
+            return Packed(message.get("value"))
         if kind == "function":
             return Remote(self, str(message["answer"]), message)
         if kind == "none":
             return None
         return Foreign(f"a {str(message.get('title'))[:80]} cannot be passed between processes")
 
-    def _send(self, message: Any) -> None:
-        data = json.dumps(message).encode() + b"\n"
+    def _send(self, message: Any, until: float = math.inf) -> None:
         try:
-            while data:
-                data = data[os.write(self._to.fileno(), data) :]
-        except OSError as error:
-            raise NoAnswerError("its process has ended") from error
+            self._channel.send(message, until)
+        except (ChannelError, ValueError) as error:
+            raise NoAnswerError(str(error)) from error
 
-    def _hear(self, until: float | None = None) -> dict[str, Any]:
-        line = self._line(until)
+    def _hear(self, until: float = math.inf) -> dict[str, Any]:
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise NoAnswerError("an answer that is not JSON") from error
-        if not isinstance(message, dict):
-            raise NoAnswerError("an answer that is not an object")
-        return message
-
-    def _line(self, until: float | None) -> bytes:
-        while b"\n" not in self._received:
-            left = None if until is None else max(0.0, until - time.monotonic())
-            if not select.select([self._from], [], [], left)[0]:
-                raise NoAnswerError("your notebook did not come to an end in time")
-            piece = os.read(self._from.fileno(), 65_536)
-            if not piece:
-                raise NoAnswerError("its process has ended")
-            self._received += piece
-            if len(self._received) > LONGEST_BYTES:
-                raise NoAnswerError("an answer that is too long")
-        line, _, self._received = self._received.partition(b"\n")
-        return line
-
-
-class Foreign:
-    """An answer that cannot cross the border, and why."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
+            return self._channel.receive(until)
+        except ChannelError as error:
+            raise NoAnswerError(str(error)) from error
 
 
 def _called(

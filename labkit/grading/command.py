@@ -3,18 +3,19 @@
 import argparse
 import os
 from collections.abc import Callable
-from typing import Any
 
-from labkit.grading.grade import Result, grade_all, submissions_of
 from labkit.grading.handout import (
     hand_out,
     hand_out_to_nbgrader,
     lesson_sources,
     students_in,
 )
-from labkit.grading.records import rows_of
-from labkit.grading.report import table, write
+from labkit.grading.processes import grade_all
+from labkit.grading.report import pages_of, table, write, write_page
 from labkit.grading.sandbox import Limits, require_sandbox
+from labkit.grading.submissions import submissions_of
+from labkit.grading.unfinished import UnfinishedRun
+from labkit.printable import printable
 
 
 def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
@@ -23,23 +24,25 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     Raises `MissingPart` where there is no sandbox, `SubmissionsError` for folders that cannot be
     graded, and OSError where the reports cannot be written.
     """
-    if not arguments.without_sandbox:
+    is_shut_in = not arguments.without_sandbox
+    if is_shut_in:
         require_sandbox()
     submissions = submissions_of(arguments.folders)
-    arguments.out.mkdir(parents=True, exist_ok=True)
     limits = Limits(exercise_s=arguments.seconds)
-    jobs = arguments.jobs or os.cpu_count() or 1
-    results: list[Result] = []
-    for own in grade_all(submissions, limits, not arguments.without_sandbox, jobs):
-        say(table(own))
-        results += own
-    noted: list[dict[str, Any]] = []
-    for submission in submissions:
-        rows, problems = rows_of(submission.student, submission.records)
-        noted += rows
-        for problem in problems:
-            say(problem)
-    write(results, noted, arguments.out)
+    run = UnfinishedRun(arguments.out, f"{limits} {is_shut_in}")
+    pages = pages_of([each.student for each in submissions], arguments.out)
+    done = {each: found for each in submissions if (found := run.graded(each)) is not None}
+    if done:
+        say(f"{len(done)} submissions are graded already, by a run that did not come to its end")
+    rest = [each for each in submissions if each not in done]
+    for graded in grade_all(rest, limits, is_shut_in, arguments.jobs or os.cpu_count() or 1):
+        say("\n".join([table(graded.results), *map(printable, graded.problems)]))
+        write_page(graded.submission.student, graded.results, pages[graded.submission.student])
+        done[graded.submission] = run.keep(graded)
+    every = [done[submission] for submission in submissions]
+    results = [result for graded in every for result in graded.results]
+    write(results, [row for graded in every for row in graded.rows], arguments.out)
+    run.finish()
     say(f"\n{len(submissions)} submissions; the reports are in {arguments.out}")
 
 

@@ -65,6 +65,10 @@ class Rows:
                 raise Refused(f"The column {name} must hold numbers or texts.")
         return Rows(list(names), {name: self.values[name] for name in names})
 
+    def limit(self, most: int) -> "Rows":
+        """The first rows."""
+        return Rows(self.columns, {name: column[:most] for name, column in self.values.items()})
+
     def toPandas(self) -> pd.DataFrame:  # noqa: N802 - Spark's name
         """The columns as pandas has them."""
         return pd.DataFrame(self.values, columns=self.columns)

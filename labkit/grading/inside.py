@@ -2,18 +2,17 @@
 
     python -m labkit.grading.inside MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
-The first line that comes in is the notebook's code cells and the functions of labkit that are
-withheld from it.  Each call of `check` goes
-out as an answer to an exercise; then calls of the answers come in and what they return goes out.
-The submission's code runs in this very process and may break all of it: the grader believes nothing
-here but the values, which are the submission's own answers.
+The first message that comes in is the notebook's code cells and the functions of labkit that are
+withheld from it.  Each call of `check` is sent as an answer to an exercise; then calls of the
+answers come in, and what they return is sent.  The submission's code runs in this very process and
+may break all of it: the grader believes nothing here but the values, which are the submission's own
+answers.
 """
 
 import ast
 import asyncio
 import builtins
 import inspect
-import json
 import os
 import signal
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 import labkit.lessons
 import labkit.model.errors
+from labkit.grading.channel import Channel, ChannelError
 from labkit.grading.slices import needed
 from labkit.grading.values import packed, unpacked
 from labkit.grading.withheld import withhold
@@ -33,6 +33,8 @@ from labkit.lessons.exercise import plain
 
 _CELL = "<your notebook>"
 _FILE_BYTES = 64 << 20
+MOST_ASKED, MOST_SAID = 64 << 20, 4 << 20
+"""Bytes of one message of the grader, which may be a table, and of one of the submission."""
 
 
 class CellTooLongError(BaseException):
@@ -42,22 +44,21 @@ class CellTooLongError(BaseException):
 class Inside:
     """The answers of one submission, and calls of them."""
 
-    def __init__(self, requests: Any, replies: Any) -> None:
-        self._requests, self._replies = requests, replies
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._answers: dict[str, Any] = {}
         self._call: Callable[..., Any] = lambda answer, arguments: answer(*arguments)
 
     def say(self, **message: Any) -> None:
-        """Send one message to the grader."""
-        self._replies.write(json.dumps(message) + "\n")
-        self._replies.flush()
+        """Send one message to the grader.  Raises ValueError for one that is too large."""
+        self._channel.send(message)
 
     def hear(self) -> Any:
         """The grader's next message.  Raises `SystemExit` when the grader is gone."""
-        line = self._requests.readline()
-        if not line:
-            raise SystemExit
-        return json.loads(line)
+        try:
+            return self._channel.receive()
+        except ChannelError:
+            raise SystemExit from None
 
     def keep(self, name: str, answer: Any, *_: Any, **__: Any) -> None:
         """Stands in the place of `check`: the last answer to an exercise counts."""
@@ -180,8 +181,12 @@ def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
+    if has_spark:
+        # A JVM reserves gigabytes of addresses that it never writes to: not even the grader's own
+        # limit, which was inherited, may hold.
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for what, most in (
-        # A JVM reserves gigabytes of addresses that it never writes to.
         (resource.RLIMIT_DATA if has_spark else resource.RLIMIT_AS, megabytes << 20),
         (resource.RLIMIT_NPROC, processes),
         (resource.RLIMIT_FSIZE, _FILE_BYTES),
@@ -193,15 +198,16 @@ def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark
 
 def main() -> None:
     """Serve one submission until the grader hangs up."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     megabytes, processes, open_files, cell_s, user = map(int, sys.argv[1:6])
     has_spark = sys.argv[6:] == ["spark"]
     _limit(megabytes, processes, open_files, user, has_spark)
-    requests = os.fdopen(os.dup(0), encoding="utf-8")
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    channel = Channel(os.dup(0), os.dup(1), most_in=MOST_ASKED, most_out=MOST_SAID)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
-    inside = Inside(requests, replies)
+    inside = Inside(channel)
+    inside.say(ready=True)
     notebook = inside.hear()
     withhold(notebook["withheld"])
     if has_spark:

@@ -4,15 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+from labkit.grading.results import storable
+from labkit.grading.submissions import read_regular
 
-SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("student", "event", "name", "predicted", "truth")),
-        ("is_right", pa.bool_()),
-        ("hint", pa.int64()),
-    ]
-)
 _TYPES = {
     "compared": {"name": str, "predicted": str, "truth": str, "is_right": bool},
     "hint": {"name": str, "hint": int},
@@ -20,17 +14,16 @@ _TYPES = {
 _IGNORED = ("consent", "predicted")
 _LONGEST_FILE, _LONGEST_TEXT = 1 << 20, 500
 _MOST_HINTS = 3
+_MOST_ROWS, _MOST_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A student's lines as rows of `SCHEMA`, and what could not be read, in words."""
+    """A student's lines as rows of the class report, and what could not be read, in words."""
     rows: list[dict[str, Any]] = []
     problems = []
     for file in files:
         try:
-            if file.is_symlink() or file.stat().st_size > _LONGEST_FILE:
-                raise ValueError("it is a link, or larger than 1 MB")
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = read_regular(file, _LONGEST_FILE).decode("utf-8").splitlines()
         except (OSError, ValueError) as error:
             problems.append(f"{student}: {file.name} is left out: {error}")
             continue
@@ -38,7 +31,9 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
         rows += [row for row in found if row]
         if bad := found.count(None):
             problems.append(f"{student}: {bad} lines of {file.name} are left out")
-    return rows, problems
+    if len(rows) > _MOST_ROWS:
+        problems.append(f"{student}: only the first {_MOST_ROWS} predictions and hints are kept")
+    return rows[:_MOST_ROWS], problems[:_MOST_PROBLEMS]
 
 
 def _row(student: str, line: str) -> dict[str, Any] | None:
@@ -60,10 +55,3 @@ def _row(student: str, line: str) -> dict[str, Any] | None:
 
 def _cut(value: Any) -> Any:
     return storable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
-
-
-def storable(text: str) -> str:
-    """A text that UTF-8 can hold: "?" for each half of a surrogate pair, which JSON and Python's
-    strings can hold.
-    """
-    return text.encode("utf-8", "replace").decode("utf-8")

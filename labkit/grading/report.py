@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
-from labkit.grading import records
-from labkit.grading.grade import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+from labkit.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+from labkit.printable import printable
 
 SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-"}
 RESULTS, RECORDS, CLASS = "results.parquet", "records.parquet", "class.ipynb"
@@ -26,6 +25,13 @@ _SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("asked", "counterexample")),
         ("seconds", pa.float64()),
         ("variant", pa.int64()),
+    ]
+)
+_RECORDS_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("student", "event", "name", "predicted", "truth")),
+        ("is_right", pa.bool_()),
+        ("hint", pa.int64()),
     ]
 )
 _LONGEST_LINE = 110
@@ -39,36 +45,43 @@ def table(results: Iterable[Result]) -> str:
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
         why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
-        line = f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}"
+        # A line feed in a name would make a line of its own.
+        line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
         lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
 
 
 def write(results: list[Result], noted: list[dict[str, Any]], folder: Path) -> None:
-    """Write all reports into a folder; `noted` are rows of `records`.  Raises OSError."""
-    students = folder / "students"
-    students.mkdir(parents=True, exist_ok=True)
+    """Write the reports on the class into a folder; `noted` are rows of `records`.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     rows = [{name: asdict(each)[name] for name in _SCHEMA.names} for each in results]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
-    pq.write_table(pa.Table.from_pylist(noted, schema=records.SCHEMA), folder / RECORDS)
-    pages: set[str] = set()
-    for student, own in groupby(results, lambda result: result.student):
-        page = students / f"{_page_name(student, pages)}.html"
-        page.write_text(_page(student, list(own)), encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
 
 
-def _page_name(student: str, taken: set[str]) -> str:
-    """The name of a student's page, which is added to those taken.  Case does not tell two apart:
-    some file systems ignore it.
-    """
-    plain = name = re.sub(r"[^\w.-]", "_", student)
-    number = 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{plain}-{number}"
-    taken.add(name.casefold())
-    return name
+def write_page(student: str, results: list[Result], page: Path) -> None:
+    """Write what one student reads.  Raises OSError."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(_page(student, results), encoding="utf-8")
+
+
+def pages_of(students: Iterable[str], folder: Path) -> dict[str, Path]:
+    """The page of each student.  Case does not tell two apart: some file systems ignore it."""
+    pages: dict[str, Path] = {}
+    taken: set[str] = set()
+    for student in students:
+        plain = name = re.sub(r"[^\w.-]", "_", student)[:100]
+        number = 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain}-{number}"
+        taken.add(name.casefold())
+        pages[student] = folder / "students" / f"{name}.html"
+    return pages
 
 
 def _page(student: str, results: list[Result]) -> str:

@@ -1,20 +1,23 @@
-"""sandbox: the process of one submission.
+"""sandbox: the process that runs one submission's code.
 
 bubblewrap gives it a separate file system: the system, Python and labkit to read, 64 MB in memory
-to write.  It sees no other process and has no network.  `inside` sets the limits of memory,
-processes and open files before any of the submission's code runs.
+to write.  It sees no other process and has no network.  `seccomp` refuses the system calls that
+hand out memory beyond its limit.  `inside` sets the limits of memory, processes and open files
+before any of the submission's code runs.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
 
 import labkit
+from labkit.grading import seccomp
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
 
@@ -29,8 +32,9 @@ class Limits:
     """What a submission may use.
 
     exercise_s: wall-clock time of the student's function in one exercise; load_s: of the notebook's
-    cells before that, all together; cell_s: of one of them.  megabytes: address space of each
-    process; processes: how many, threads included; java: the home of the Java that runs Spark.
+    cells before that, all together; cell_s: of one of them.  megabytes: address space of its
+    process, with Spark memory of each of its processes; processes: how many threads, with Spark
+    processes and threads; java: the home of the Java that runs Spark.
     """
 
     exercise_s: float = 20.0
@@ -40,6 +44,11 @@ class Limits:
     processes: int = 8
     open_files: int = 64
     java: Path | None = None
+
+    @property
+    def submission_s(self) -> float:
+        """Wall-clock time of everything that is done with one submission, from its start."""
+        return 90 * self.exercise_s
 
     def with_spark(self) -> "Limits":
         """The limits of a submission whose exercises need Spark.
@@ -66,49 +75,91 @@ def require_sandbox() -> None:
             "on Debian `apt install bubblewrap`; on macOS and Windows grade in Docker or WSL; "
             "--without-sandbox runs code that you trust",
         )
-    tried = subprocess.run(
-        [*_bubblewrap(), sys.executable, "-c", ""], capture_output=True, text=True, check=False
-    )
+    with _in_bubblewrap([sys.executable, "-c", "import labkit"], Limits(), 0) as (command, given):
+        tried = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, pass_fds=given
+        )
     if tried.returncode:
+        is_bubblewraps = tried.stderr.startswith("bwrap: ") and "execvp" not in tried.stderr
         raise MissingPart(
             "bubblewrap",
-            f"`bwrap` cannot make a sandbox: {tried.stderr.strip()[-200:]}",
-            "allow user namespaces, or grade on a machine that allows them; --without-sandbox runs"
-            " code that you trust",
+            f"no sandbox can be started: {tried.stderr.strip()[-200:]}",
+            (
+                "allow user namespaces, or grade on a machine that allows them"
+                if is_bubblewraps
+                else f"bubblewrap works, but not the Python in {sys.prefix}: install labkit into"
+                " an environment whose files all users may read"
+            )
+            + "; --without-sandbox runs code that you trust",
         )
 
 
-def start(limits: Limits, is_shut_in: bool) -> "subprocess.Popen[bytes]":
-    """Start the process of one submission; it waits for the notebook's cells."""
+@contextmanager
+def started(limits: Limits, is_shut_in: bool) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process of one submission, which waits for the notebook's cells; killed at the end."""
     user = _FIRST_USER + os.getpid() % _USERS if is_shut_in and os.getuid() == 0 else 0
     # Outside of a sandbox the limit counts all processes of this user.
     processes = limits.processes if is_shut_in else 1 << 16
     numbers = (limits.megabytes, processes, limits.open_files, limits.cell_s, user)
     spark = ["spark"] if limits.java else []
     command = [sys.executable, "-m", _INSIDE, *map(str, numbers), *spark]
-    with TemporaryFile() as users:
-        # Java looks up the name and the home of its user.
-        users.write(f"student:x:{user or os.getuid()}:0::/tmp:/bin/sh\n".encode())
-        users.seek(0)
-        return subprocess.Popen(
-            [*_bubblewrap(limits.java, users.fileno()), *command] if is_shut_in else command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            pass_fds=(users.fileno(),),
-            start_new_session=True,
+    with ExitStack() as stack:
+        given: tuple[int, ...] = ()
+        if is_shut_in:
+            command, given = stack.enter_context(_in_bubblewrap(command, limits, user))
+        process = stack.enter_context(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=given,
+            )
         )
+        try:
+            yield process
+        finally:
+            process.kill()  # and with it all that it started in its sandbox
 
 
-def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
-    """Both ends that the grader holds: to write, and to read."""
+def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    """The ends that the grader holds: to write, to read, and of the standard error."""
     assert process.stdin is not None
     assert process.stdout is not None
-    return process.stdin, process.stdout
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
 
 
-def _bubblewrap(java: Path | None = None, users: int = -1) -> list[str]:
+@contextmanager
+def _in_bubblewrap(
+    command: list[str], limits: Limits, user: int
+) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """The command in its sandbox, and the open files that bubblewrap reads and closes."""
+    with ExitStack() as stack:
+        given = []
+
+        def readable(data: bytes) -> str:
+            # A pipe: it leads to nothing that could be written.
+            reader, writer = os.pipe()
+            given.append(stack.enter_context(os.fdopen(reader, "rb")).fileno())
+            with os.fdopen(writer, "wb") as file:
+                file.write(data)
+            return str(reader)
+
+        options = _bubblewrap()
+        if limits.java is not None:
+            # Java looks up the name and the home of its user.
+            users = f"student:x:{user or os.getuid()}:0::/tmp:/bin/sh\n".encode()
+            options += _for_spark(limits.java, readable(users))
+        # Last, when every folder is in place.
+        options += ["--remount-ro", "/"]
+        if (filtering := seccomp.program(has_processes=limits.java is not None)) is not None:
+            options += ["--seccomp", readable(filtering)]
+        yield [*options, *command], tuple(given)
+
+
+def _bubblewrap() -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
     if os.getuid() == 0:
         # It becomes an ordinary user inside; in a user namespace it would stay root for the limits.
@@ -116,26 +167,10 @@ def _bubblewrap(java: Path | None = None, users: int = -1) -> list[str]:
         command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         command += ["--unshare-all"]
-    for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):
-        if os.path.islink(folder):
-            command += ["--symlink", os.readlink(folder), folder]
-        elif os.path.isdir(folder):
-            command += ["--ro-bind", folder, folder]
-    python = [each for each in (sys.base_prefix, sys.prefix) if not each.startswith("/usr")]
-    shown = {f"{_PACKAGES}/labkit": str(Path(labkit.__file__).parent)}
-    shown |= {prefix: os.path.realpath(prefix) for prefix in python}
-    for inside, outside in shown.items():
-        # bubblewrap makes folders that only root may enter.
-        for parent in reversed(Path(inside).parents[:-1]):
-            command += ["--perms", "0755", "--dir", str(parent)]
-        command += ["--ro-bind", outside, inside]
+    command += _files()
     command += ["--perms", "0755", "--dir", "/etc"]
     command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc"]
-    command += ["--dev", "/dev", "--remount-ro", "/dev"]
-    if java is not None:
-        command += _for_spark(java, users)
-    command += ["--size", str(WRITABLE_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
-    command += ["--chdir", "/tmp", "--remount-ro", "/"]
+    command += ["--dev", "/dev", "--remount-ro", "/dev", "--chdir", "/tmp"]
     variables = {"PYTHONPATH": _PACKAGES, "HOME": "/tmp", "OPENBLAS_NUM_THREADS": "1"}
     variables |= {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
     for name, value in variables.items():
@@ -143,12 +178,35 @@ def _bubblewrap(java: Path | None = None, users: int = -1) -> list[str]:
     return command
 
 
-def _for_spark(java: Path, users: int) -> list[str]:
+def _files() -> list[str]:
+    """The system, Python and labkit to read, and an empty folder to write."""
+    command = []
+    for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):
+        if os.path.islink(folder):
+            command += ["--symlink", os.readlink(folder), folder]
+        elif os.path.isdir(folder):
+            command += ["--ro-bind", folder, folder]
+    # Before the environment, which may be in there.
+    command += ["--size", str(WRITABLE_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
+    shown = {f"{_PACKAGES}/labkit": str(Path(labkit.__file__).parent)}
+    for prefix in (sys.base_prefix, sys.prefix):
+        if not Path(prefix).is_relative_to("/usr"):
+            shown[prefix] = os.path.realpath(prefix)
+    for inside, outside in shown.items():
+        # bubblewrap makes folders that only root may enter.
+        for parent in reversed(Path(inside).parents[:-1]):
+            if parent != Path("/tmp"):
+                command += ["--perms", "0755", "--dir", str(parent)]
+        command += ["--ro-bind", outside, inside]
+    return command
+
+
+def _for_spark(java: Path, users: str) -> list[str]:
     """What Java and Spark want to see: the runtime, its settings in /etc, a host, and a user from
     the open file `users`.
     """
     shown = [java, *Path("/etc").glob("java*")]
     command = [part for each in shown for part in ("--ro-bind", str(each), str(each))]
     command += ["--ro-bind", "/etc/hosts", "/etc/hosts", "--setenv", "JAVA_HOME", str(java)]
-    command += ["--perms", "0644", "--ro-bind-data", str(users), "/etc/passwd"]
+    command += ["--perms", "0644", "--ro-bind-data", users, "/etc/passwd"]
     return [*command, "--setenv", "SPARK_LOCAL_HOSTNAME", "localhost"]

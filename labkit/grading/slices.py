@@ -13,7 +13,7 @@ from typing import Any
 CHECKS = re.compile(r"""\bcheck\(\s*["']([a-z_]+\.[a-z_]+)["']""")
 SHOWS_REFUSED = "refused"
 """The tag of a cell that shows a wrong answer on purpose."""
-_MAGIC = re.compile(r"(?m)^\s*[%!].*$")
+_MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 
 def code_cells(notebook: dict[str, Any]) -> Iterator[str]:
@@ -46,7 +46,8 @@ def needed(cells: list[str]) -> list[ast.Module]:
 def _parsed(cell: str) -> ast.Module | None:
     try:
         return ast.parse(cell)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # The last two: it is nested too deeply for Python.
         return None
 
 

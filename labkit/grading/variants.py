@@ -95,13 +95,13 @@ def _assigned_seed(text: str) -> int:
     """The last number that is assigned to `case_seed`, if it is a valid seed."""
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return 1
     seeds: list[Any] = [
         statement.value.value
         for statement in body
         if isinstance(statement, ast.Assign)
-        and [ast.unparse(target) for target in statement.targets] == [CASE_SEED]
+        and [getattr(target, "id", "") for target in statement.targets] == [CASE_SEED]
         and isinstance(statement.value, ast.Constant)
     ]
     return int(seeds[-1]) if seeds and seeds[-1] in CASE_SEEDS else 1

@@ -3,8 +3,9 @@
 Python code is stopped by counting its steps (`check`).  A function that sleeps takes no steps, and
 one that loops in C code, such as `sum(itertools.count())`, lets nothing else run in its process.
 So the trial runs in a forked copy, which tells this process how long the learner's function has
-been at work, and ends with it.  What it sends back is the card; a card that cannot be sent is made
-again here, as it is known by then that the code comes to an end.
+been at work, and ends with it.  On Linux the copy's memory has a limit as well, whatever the trial
+allocates.  What it sends back is the card; a card that cannot be sent is made again here, as it is
+known by then that the code comes to an end.
 
 Where there is no fork (Windows, a browser) only the steps are counted.
 """
@@ -24,23 +25,38 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import wraps
+from itertools import islice
 from typing import Any
 
 CAN_FORK = hasattr(os, "fork") and sys.platform not in ("emscripten", "wasi")
 _POLL_S = 0.02
 _TRACEBACK_S = 1.0
+_TRACEBACK_PIECES = 4
 _CLOCK = struct.Struct("dd")
+_MEMORY_BYTES = 2 << 30
+"""What a copy may use beyond what it has at its start.  The largest trials, those of the workshop,
+use a quarter of it."""
+_MOST_RECEIVED = 64 << 20
+
+
+class Reason(Enum):
+    """Why a copy gave no answer."""
+
+    LATE = auto()
+    ENDED = auto()
+    MEMORY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The copy gave no answer: it took too long, or the learner's code ended it.
+    """The copy gave no answer: it took too long, needed too much memory, or its code ended it.
 
     `where` is the learner's last line, "" if unknown.
     """
 
-    is_late: bool
+    reason: Reason
     where: str = ""
 
 
@@ -116,19 +132,42 @@ def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
     """In the copy: what it prints, it prints at the end, and it runs no other code's exits."""
+    status = _DONE
     try:
+        limit_memory(_MEMORY_BYTES)
         faulthandler.register(signal.SIGUSR1, file=traceback_end)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             answer = work(learner)
         with contextlib.suppress(*_CANNOT_BE_SENT), os.fdopen(answer_end, "wb") as writer:
             writer.write(pickle.dumps((answer, said.getvalue())))
+    except MemoryError:
+        status = _NO_MEMORY
     finally:
-        os._exit(_DONE)
+        os._exit(status)
 
 
-_DONE = 97
-"""The exit status of a copy that did its work; any other is the learner's."""
+def limit_memory(more_bytes: int) -> None:
+    """Let this process use that much more address space than it has now, and no more.
+
+    Where its size is not known, such as on macOS, there is no limit.
+    """
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+    except FileNotFoundError:
+        return
+    import resource  # noqa: PLC0415 - Windows has none
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    known = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
+    most = min([pages * resource.getpagesize() + more_bytes, *known])
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+_DONE, _NO_MEMORY = 97, 96
+"""The exit status of a copy that did its work, and of one that could not; others are the
+learner's."""
 _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 
 
@@ -140,30 +179,46 @@ def _answer_of(
     watch: _Watch,
 ) -> Any:
     os.set_blocking(reader.fileno(), False)
-    received, ended, status = b"", False, 0
+    received, ended, status = bytearray(), False, 0
     until = time.monotonic() + watch.wall_s
     try:
         while not ended:
             ended_pid, status = os.waitpid(copy, os.WNOHANG)
             ended = ended_pid == copy
-            received += b"".join(_available(reader))
+            for piece in _available(reader):
+                received += piece
+                if len(received) > _MOST_RECEIVED:
+                    return Stopped(Reason.MEMORY)
             if not ended and (clock.worked_s > watch.limit_s or time.monotonic() > until):
-                os.kill(copy, signal.SIGUSR1)
-                time.sleep(_TRACEBACK_S)
-                os.set_blocking(last_lines.fileno(), False)
-                text = b"".join(_available(last_lines)).decode(errors="replace")
-                return Stopped(True, _learners_line(text, watch))
+                return Stopped(Reason.LATE, _where(copy, last_lines, watch))
             time.sleep(0 if ended else _POLL_S)
     finally:
         if not ended:
             os.kill(copy, signal.SIGKILL)
             os.waitpid(copy, 0)
     if not received:
-        is_learners = os.WIFEXITED(status) and os.WEXITSTATUS(status) != _DONE
-        return Stopped(is_late=False) if is_learners else None
+        return _without_answer(status)
     answer, said = pickle.loads(received)
     sys.stdout.write(said)
     return answer
+
+
+def _without_answer(status: int) -> Stopped | None:
+    """What to make of a copy that ended with this status and sent nothing."""
+    if os.WIFSIGNALED(status):
+        # Such as too deep a recursion of C code: here it would end this process.
+        return Stopped(Reason.ENDED)
+    by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
+    return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))
+
+
+def _where(copy: int, last_lines: io.BufferedReader, watch: _Watch) -> str:
+    """Ask the copy for the learner's last line."""
+    os.kill(copy, signal.SIGUSR1)
+    time.sleep(_TRACEBACK_S)
+    os.set_blocking(last_lines.fileno(), False)
+    text = b"".join(islice(_available(last_lines), _TRACEBACK_PIECES)).decode(errors="replace")
+    return _learners_line(text, watch)
 
 
 def _available(pipe: io.BufferedReader) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
-from labkit.lessons.apart import CAN_FORK, Stopped, apart
+from labkit.lessons.apart import CAN_FORK, Reason, Stopped, apart
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
 from labkit.lessons.parameters import case_seed
@@ -112,6 +112,8 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
     """What the trial itself raises is raised where it is seen: not in a copy."""
     try:
         return card_of(exercise, learner)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001
         return None
 
@@ -150,11 +152,13 @@ ENDLESS = "Your code does not come to an end;"
 
 
 ENDS = "Your code ends the whole program"
+NO_MEMORY = "With your code the check needs more memory than it may use"
 
 
 def _stopped(name: str, stopped: Stopped) -> Card:
-    if not stopped.is_late:
-        return Card(name, Outcome.REFUSED, f"{ENDS}.")
+    if stopped.reason is not Reason.LATE:
+        problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
+        return Card(name, Outcome.REFUSED, f"{problem}.")
     where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
     return Card(name, Outcome.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
 

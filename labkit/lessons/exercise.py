@@ -10,15 +10,17 @@
 
 The part of the name before the dot is the module in `labkit/lessons/exercises/`.  A trial returns
 one sentence that says what was tried, or raises `Refused`; it need not care for what the learner's
-code raises, for how long it runs, or for what it returns: `check` and `like` do.  After the trial
-come the generated `cases`.
+code raises, for how long it runs, or for what type it returns: `check` and `like` do.  It must
+check the range of an answer before it allocates or loops by it.  After the trial come the generated
+`cases`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from importlib import import_module
 from inspect import Signature, signature
+from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -128,9 +130,8 @@ def all_exercises() -> list[Exercise]:
     return list(_exercises.values())
 
 
-def find(name: str) -> Exercise:
-    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
-    lesson = name.partition(".")[0]
+def load_lesson(lesson: str) -> None:
+    """Import a lesson's exercises.  Raises `NoSuchExerciseError` for a lesson without any."""
     module = f"labkit.lessons.exercises.{lesson}"
     try:
         import_module(module)
@@ -138,6 +139,12 @@ def find(name: str) -> Exercise:
         if error.name != module:
             raise  # The lesson is there; a package that it needs is not.
         raise NoSuchExerciseError(f"there is no lesson {lesson!r} with exercises") from None
+
+
+def find(name: str) -> Exercise:
+    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
+    lesson = name.partition(".")[0]
+    load_lesson(lesson)
     if name not in _exercises:
         others = sorted(each for each in _exercises if each.startswith(lesson + "."))
         raise NoSuchExerciseError(
@@ -165,6 +172,9 @@ def fitted(
     def checked(*arguments: Any) -> Any:
         # Copies: what the learner's function does to a list or a table, it does to its own.
         result = plain(learner(*map(_copied, arguments)))
+        if _has_large_number(result):
+            call = call_of(_name(learner, like), arguments)
+            raise Refused(f"{call} must return finite numbers of at most 64 bits.")
         if not fits(result, hint):
             call = call_of(_name(learner, like), arguments)
             asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
@@ -176,6 +186,26 @@ def fitted(
         return result
 
     return checked
+
+
+def _has_large_number(value: Any) -> bool:
+    """Whether a number is in there that no field of BookKeeper holds."""
+    if isinstance(value, list | tuple):
+        return any(map(_has_large_number, value))
+    if isinstance(value, float):
+        return not isfinite(value)
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def in_order(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
+    """An answer that is an order of these steps.  Raises `Refused` for any other."""
+    if (
+        not isinstance(answer, list | tuple)
+        or len(answer) != len(steps)
+        or not all(step in answer for step in steps)
+    ):
+        raise Refused(f"The answer must be a list with each of the {len(steps)} steps once.")
+    return tuple(answer)
 
 
 def _name(learner: Any, like: Callable[..., Any]) -> str:

@@ -16,6 +16,8 @@ from labkit.lessons.exercise import Refused
 Row = tuple[int, int, int]
 """Partition, ledger and entry."""
 COLUMNS = ["partition", "ledger", "entry"]
+_MOST_ROWS = 10_000
+"""Of one file.  A file of a few bytes can say that it has billions."""
 
 
 def table_of(rows: Collection[Row]) -> pa.Table:
@@ -28,7 +30,7 @@ def rows_in(folder: Path) -> list[Row]:
     found: list[Row] = []
     for file in _data_files(folder):
         try:
-            columns = pq.ParquetFile(file).read(COLUMNS, use_threads=False).to_pydict()
+            columns = _opened(file).read(COLUMNS, use_threads=False).to_pydict()
             found += zip(*(columns[name] for name in COLUMNS), strict=True)
         except (pa.ArrowException, KeyError):
             needed, where = ", ".join(COLUMNS), file.relative_to(folder)
@@ -40,7 +42,7 @@ def halve(folder: Path, rows: Collection[Row]) -> None:
     """What a crash in mid-write leaves of these rows: all but the last, and no mark of success."""
     lost = max(rows)[-1]
     for file in _data_files(folder):
-        table = pq.ParquetFile(file).read(use_threads=False)
+        table = _opened(file).read(use_threads=False)
         there = zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)
         if set(rows) & set(there):
             (file.parent / "_SUCCESS").unlink(missing_ok=True)
@@ -48,6 +50,13 @@ def halve(folder: Path, rows: Collection[Row]) -> None:
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             kept = [entry != lost for entry in table["entry"].to_pylist()]
             pq.write_table(table.filter(pa.array(kept)), file)
+
+
+def _opened(file: Path) -> pq.ParquetFile:
+    opened = pq.ParquetFile(file)
+    if opened.metadata.num_rows > _MOST_ROWS:
+        raise Refused(f"{file.name} has {opened.metadata.num_rows:,} rows; few were to be stored.")
+    return opened
 
 
 def _data_files(folder: Path) -> list[Path]:

@@ -4,6 +4,10 @@ whose lack of space they report: a server goes on where it cannot write them.
 
 import sys
 
+from labkit.printable import printable
+
+_KEPT = "\n\t"
+
 
 def announce(line: str) -> None:
     """Write the line to standard output, if that is possible."""
@@ -18,7 +22,7 @@ def complain(line: str) -> None:
 def _write(name: str, descriptor: int, line: str) -> None:
     stream = getattr(sys, name)
     try:
-        stream.write(f"{line}\n")
+        stream.write(f"{printable(line, kept=_KEPT)}\n")
         stream.flush()
     except OSError:
         # A new one: the old one keeps the line, would fail again at the exit, and change its code.

@@ -8,11 +8,12 @@ of the learner's code are counted in the quick ones (`labkit.lessons.check.bound
 from dataclasses import replace
 from pathlib import Path
 
-from labkit.lessons.apart import CAN_FORK, Stopped, apart
+from labkit.lessons.apart import CAN_FORK, Reason, Stopped, apart
 from labkit.lessons.card import Card, Note, Outcome
 from labkit.lessons.check import (
     ENDLESS,
     ENDS,
+    NO_MEMORY,
     EndlessError,
     NotPassedError,
     bounded,
@@ -27,6 +28,11 @@ SEEDS = 200
 """Under how many seeds the simulated cluster is tried."""
 LIMIT_S = 600.0
 """How long one check may take.  With right parts it takes less than a minute."""
+_STOPPED = {
+    Reason.LATE: f"{ENDLESS} after {LIMIT_S:.0f} s",
+    Reason.ENDED: ENDS,
+    Reason.MEMORY: NO_MEMORY,
+}
 
 
 def check(
@@ -101,7 +107,7 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
     if CAN_FORK and not step.is_live:
         card: Card | Stopped | None = apart(lambda timed: timed(), whole, LIMIT_S, str(path))
         if isinstance(card, Stopped):
-            problem = f"{ENDLESS} after {LIMIT_S:.0f} s" if card.is_late else ENDS
+            problem = _STOPPED[card.reason]
             return Card(title, Outcome.REFUSED, f"{problem} {card.where}".strip() + ".")
         if card is not None:
             return card
@@ -113,6 +119,8 @@ def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
     """What a trial itself raises is raised where it is seen: not in a copy."""
     try:
         return _card(found, step, learner)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001
         return None
 

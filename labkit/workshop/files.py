@@ -8,6 +8,8 @@ from types import ModuleType, TracebackType
 from labkit.files import put_whole
 from labkit.workshop.learner import Learner
 
+_LOG_BYTES = 65_536
+
 
 class NotLoadedError(Exception):
     """The learner's file cannot be read or run; the words name its file and line."""
@@ -55,6 +57,16 @@ def place_in(file: Path, traceback: TracebackType | None) -> str:
             text = linecache.getline(str(file), line).strip()
             return f"{file.name}, line {line}, in {code.co_name}: {text}"
     return ""
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    """The last lines of a log that are not empty: what the learner's code printed has no limit."""
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_BYTES))
+        lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
+    return [line for line in lines if line.strip()][-count:]
 
 
 def words_of(error: BaseException) -> str:

@@ -3,27 +3,18 @@ import os
 import shutil
 from collections import Counter
 from pathlib import Path
-from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
 
-from labkit.grading import grade as grade_module
 from labkit.grading import sandbox
 from labkit.grading.border import Border
-from labkit.grading.grade import (
-    NOT_GRADED,
-    OPEN,
-    PASSED,
-    REFUSED,
-    Result,
-    SubmissionsError,
-    grade,
-    grade_all,
-    submissions_of,
-)
-from labkit.grading.report import table, write
+from labkit.grading.grade import judged
+from labkit.grading.processes import grade, grade_all
+from labkit.grading.report import pages_of, table, write, write_page
+from labkit.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 from labkit.grading.sandbox import Limits, require_sandbox
+from labkit.grading.submissions import SubmissionsError, submissions_of
 from labkit.lessons.exercise import RaisedThereError
 from labkit.live.java import Java, JavaNotFound
 from labkit.live.missing import MissingPart
@@ -57,7 +48,13 @@ shut_in = pytest.mark.skipif(not has_sandbox(), reason="no bubblewrap here")
 def grade_of(folder: Path, source: str, limits: Limits = PATIENT) -> list[Result]:
     write_notebook(folder / "lesson.ipynb", source)
     [submission] = submissions_of([folder])
-    return grade(submission, limits, is_shut_in=False)
+    return grade(submission, limits, is_shut_in=False).results
+
+
+def results_here(folder: Path) -> list[Result]:
+    """What this process makes of a submission, with what a test has patched here."""
+    [submission] = submissions_of([folder])
+    return [each for each in judged(submission, PATIENT, False) if isinstance(each, Result)]
 
 
 def graded(tmp_path: Path, source: str, limits: Limits = PATIENT) -> Result:
@@ -102,7 +99,7 @@ def test_the_variant_in_a_notebook_is_graded_and_recorded(tmp_path: Path) -> Non
     content["cells"][1]["metadata"]["tags"] = ["injected-parameters"]
     file.write_text(json.dumps(content))
     [submission] = submissions_of([tmp_path / "ada"])
-    result = grade(submission, PATIENT, is_shut_in=False)[0]
+    result = grade(submission, PATIENT, is_shut_in=False).results[0]
     assert (result.outcome, result.variant) == (PASSED, 7), result.message
 
 
@@ -164,7 +161,7 @@ def test_in_the_sandbox_there_is_no_network_and_all_that_is_used_has_a_limit() -
             "a.network": "OSError",
             "a.disk": "OSError",
             "a.memory": "MemoryError",
-            "a.forks": "BlockingIOError",
+            "a.forks": "PermissionError",
             "a.writes": "OSError",
         }.items():
             with pytest.raises(RaisedThereError, match=error):
@@ -184,18 +181,17 @@ def test_two_submissions_of_one_name_are_refused(tmp_path: Path) -> None:
         submissions_of(files)
 
 
-def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = ValueError("\ud800 boom")
-    monkeypatch.setattr(grade_module, "_read", Mock(side_effect=error))
+def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(tmp_path: Path) -> None:
     places = [tmp_path / os.fsdecode(name) for name in (b"ad\xe9", b"ad\xe8")]
     for place in places:
-        write_notebook(place / os.fsdecode(b"\xff.ipynb"), RIGHT)
+        place.mkdir()
+        (place / os.fsdecode(b"\xff.ipynb")).write_text("{")
     submissions = submissions_of(places)
     assert [each.student for each in submissions] == ["ad\\xe8", "ad\\xe9"]
-    results = [result for each in submissions for result in grade(each, PATIENT)]
-    assert {each.message for each in results} == {"?.ipynb is not a notebook: ? boom"}
+    results = [
+        result for each in grade_all(submissions, PATIENT, True, 2) for result in each.results
+    ]
+    assert {each.message.partition(":")[0] for each in results} == {"?.ipynb is not a notebook"}
     write(results, [], tmp_path / "grades")
     table(results).encode()
 
@@ -214,7 +210,8 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
     (tmp_path / "bob").mkdir()
     _, submission = submissions_of([tmp_path / "ada", tmp_path / "bob"])
-    results = grade(submission, PATIENT)
+    results = results_here(tmp_path / "bob")
+    assert submission.notebooks == ()
     assert table(results).split(maxsplit=3) == ["bob", "-", "-", "There is no notebook to grade."]
     with pytest.raises(SubmissionsError, match=r"no notebook in .*bob"):
         submissions_of([tmp_path / "bob"])
@@ -224,7 +221,8 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
 
 def test_each_student_has_a_separate_page(tmp_path: Path) -> None:
     students = ["A B", "A_B", "a_b", "A_B-2"]
-    write([Result(student, "quorums.lost", PASSED, "Held.") for student in students], [], tmp_path)
+    for student, page in pages_of(students, tmp_path).items():
+        write_page(student, [Result(student, "quorums.lost", PASSED, "Held.")], page)
     pages = [page.read_text() for page in (tmp_path / "students").iterdir()]
     assert all(any(f"<h1>{student}:" in page for page in pages) for student in students)
 
@@ -233,7 +231,7 @@ def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: 
     for number, text in enumerate(("{", "[]", '{"cells": [1]}')):
         file = tmp_path / f"{number}.ipynb"
         file.write_text(text)
-        [result] = grade(submissions_of([file])[0], PATIENT)
+        [result] = results_here(file)
         assert "is not a notebook" in result.message
 
 
@@ -248,15 +246,19 @@ def no_java() -> Java:
     raise JavaNotFound(["PATH: no java there"])
 
 
+@pytest.mark.slow
 def test_results_are_in_the_order_of_the_lesson_whatever_needs_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "find_java", no_java)
-    results = grade_of(tmp_path / "ada", "check('streaming.gaps', None)")
-    assert [(each.exercise, each.outcome) for each in results] == [
-        ("streaming.sink", NOT_GRADED),
-        ("streaming.gaps", OPEN),
-    ]
+    notebook = write_notebook(tmp_path / "ada.ipynb", "check('streaming.gaps', None)")
+    [submission] = submissions_of([notebook])
+    plan, *results = judged(submission, PATIENT, False)
+    assert plan == ("streaming.sink", "streaming.gaps")
+    assert {each.exercise: each.outcome for each in results if isinstance(each, Result)} == {
+        "streaming.sink": NOT_GRADED,
+        "streaming.gaps": OPEN,
+    }
 
 
 def test_the_table_shows_what_was_refused_and_why() -> None:
@@ -272,14 +274,15 @@ def test_without_java_exercises_that_need_spark_are_reported_as_not_graded_every
 ) -> None:
     monkeypatch.setattr(sandbox, "find_java", no_java)
     source = "check('streams.order', lambda messages: messages)"
-    [submission] = submissions_of([write_notebook(tmp_path / "ada.ipynb", source)])
-    results = grade(submission, PATIENT)  # Lesson 12 is Spark only, so no process starts.
+    # Lesson 12 is Spark only, so no process starts.
+    results = results_here(write_notebook(tmp_path / "ada.ipynb", source))
     assert [(each.exercise, each.outcome) for each in results] == [
         (f"streams.{name}", NOT_GRADED) for name in ("order", "holes", "stored_twice")
     ]
     assert table(results).count("It needs Spark") == len(results)
     write(results, [], tmp_path)
-    page = (tmp_path / "students" / "ada.html").read_text()
+    write_page("ada", results, tmp_path / "ada.html")
+    page = (tmp_path / "ada.html").read_text()
     assert "0 of 0 exercises passed, 3 not graded" in page
     assert page.count("It needs Spark") == len(results)
     assert "as not_graded" in (tmp_path / "class.ipynb").read_text()
@@ -291,7 +294,8 @@ def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path
     assert [row["outcome"] for row in rows] == [PASSED, REFUSED, OPEN]
     assert rows[1]["counterexample"] == "is_lost(1)"
     assert [row["variant"] for row in rows] == [1, 1, 1]
-    assert "It broke &lt;here&gt;." in (tmp_path / "students" / "bob.html").read_text()
+    write_page("bob", RESULTS[1:], tmp_path / "bob.html")
+    assert "It broke &lt;here&gt;." in (tmp_path / "bob.html").read_text()
     assert "spark.read.parquet" in (tmp_path / "class.ipynb").read_text()
 
 
@@ -317,7 +321,7 @@ def test_a_class_of_100_is_graded_whatever_some_of_them_do(tmp_path: Path) -> No
         for kind, (source, count) in CLASS.items()
         for number in range(count)
     ]
-    results = [own[0] for own in grade_all(submissions_of(places), Limits(), True, 2)]
+    results = [own.results[0] for own in grade_all(submissions_of(places), Limits(), True, 2)]
     assert len(results) == 100
     passed = Counter(each.student.split("-")[0] for each in results if each.outcome == PASSED)
     assert passed == {"right": 60}

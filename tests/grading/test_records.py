@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from labkit.grading.grade import submissions_of
 from labkit.grading.records import rows_of
 from labkit.grading.report import write
+from labkit.grading.submissions import submissions_of
 from labkit.lessons.record import FILE
 from tests.grading.notebooks import RIGHT, write_notebook
 

@@ -6,8 +6,10 @@ import pytest
 
 from labkit.grading.border import Border
 from labkit.grading.frames import READER, FarFolder, Files, Frame, Rows
-from labkit.grading.grade import OPEN, PASSED, REFUSED, Result, grade, submissions_of
+from labkit.grading.processes import grade
+from labkit.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.grading.sandbox import Limits
+from labkit.grading.submissions import submissions_of
 from labkit.lessons.exercise import RaisedThereError, Refused
 from tests.grading.notebooks import write_notebook
 from tests.grading.spark_answers import HOLES, ORDER, SINK, TWICE, answered, submission
@@ -28,7 +30,7 @@ def graded(folder: Path, *answers: str, limits: Limits = PATIENT) -> dict[str, R
     """Outside of a sandbox only where this machine has none."""
     write_notebook(folder / "ada" / "lesson.ipynb", *submission(*answers))
     [handed_in] = submissions_of([folder / "ada"])
-    return {each.exercise: each for each in grade(handed_in, limits, has_sandbox())}
+    return {each.exercise: each for each in grade(handed_in, limits, has_sandbox()).results}
 
 
 def test_right_jobs_and_sinks_pass(tmp_path: Path) -> None:

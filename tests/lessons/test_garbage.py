@@ -168,4 +168,4 @@ def test_pointing_to_unwritten_bytes_loses_nothing_and_is_still_refused() -> Non
 
 @pytest.mark.parametrize("answer", [STEPS[:4], "copy", [*STEPS, COPY], 5])
 def test_an_order_that_has_not_each_step_once_is_refused(answer: object) -> None:
-    assert "each of the five steps once" in check(COMPACTION, answer).message
+    assert "each of the 5 steps once" in check(COMPACTION, answer).message

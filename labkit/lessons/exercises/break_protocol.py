@@ -32,6 +32,7 @@ BASE = Scenario(
     limit_s=2.0,
 )
 """What the learner's schedule begins with."""
+_MOST_PARTS = 50
 _NAMED = '"delay w>b0 1" or "lose w>b0 1"'
 
 
@@ -73,6 +74,8 @@ def schedule(learner: object) -> str:
     """The schedule loses an acknowledged entry, and only because recovery's reads do not fence."""
     if not isinstance(learner, Scenario):
         raise Refused("The answer must be a Scenario: `base` with decisions or faults of yours.")
+    if len(learner.decisions) + len(learner.faults) > _MOST_PARTS:
+        raise Refused(f"Three decisions are enough; a schedule has at most {_MOST_PARTS} parts.")
     if replace(learner, decisions={}, faults=()) != BASE:
         raise Refused(
             "Cluster, workload and variant must stay those of `base`, and no seed may choose: only"
@@ -197,7 +200,10 @@ def fixed(learner: Callable[[str], str]) -> str:
                 return super().read(ledger_id, entry_id)
             except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
                 met = _MET.get(type(error), _UNREADABLE)
-                raise _SAID[guest(met)](str(error)) from error
+                said = guest(met)
+                if said not in _SAID:
+                    raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.") from error
+                raise _SAID[said](str(error)) from error
 
     run_count = 0
     for scenario in _damaged():

@@ -6,7 +6,7 @@ from labkit.lessons.broken_runs import InLanes
 from labkit.lessons.cases import Arguments, Cases, in_any_order
 from labkit.lessons.cluster_trial import Guest, found
 from labkit.lessons.drawn import uses as drawn
-from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercise import Refused, exercise, in_order
 from labkit.lessons.timeline import shown_as
 from labkit.lessons.uses import stories
 from labkit.lessons.uses.edit_log import PUBLISH, RECOVER, REPLAY, TAKE_OVER, StepError
@@ -44,15 +44,14 @@ _NO_LOSS = "Every edit that was answered must be found by the next active name n
 )
 def take_over(learner: object) -> str:
     """No answered edit is lost, at whichever step of a take-over a name node dies."""
-    if not isinstance(learner, list | tuple) or sorted(map(str, learner)) != sorted(TAKE_OVER):
-        raise Refused("The answer must be a list with each of the five steps once.")
-    at = {step: number for number, step in enumerate(learner)}
+    order = in_order(TAKE_OVER, learner)
+    at = {step: number for number, step in enumerate(order)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]
     ends = (None, *range(1, len(TAKE_OVER)))
     with shown_as(InLanes):
         for dies_after in ends:
             try:
-                ran = stories.name_nodes(learner, dies_after)
+                ran = stories.name_nodes(order, dies_after)
             except StepError as error:
                 raise Refused(f"A step comes too early: {error}.") from None
             for node, edit in ran.lost():
@@ -108,7 +107,14 @@ _COMMITS: tuple[Record, ...] = (
 )
 def newest_offsets(learner: Newest) -> str:
     """After a crash each group goes on from its newest offset."""
-    guest = Guest(learner)
+
+    def judged(records: list[Record]) -> dict[str, int]:
+        answer = learner(records)
+        if len(answer) > len(records):
+            raise Refused(f"{len(records)} records name {len(answer)} groups in your answer.")
+        return answer
+
+    guest = Guest(judged)
     runs = 0
     for limit in (100, 3):
         for dies_after in (None, *range(1, len(_COMMITS) + 1)):
@@ -157,7 +163,14 @@ def _garbage_rule_of(case: Arguments, answer: list[int]) -> str:
 )
 def garbage(learner: Removable) -> str:
     """Garbage goes, and what is being written stays."""
-    guest: Callable[[list[Ledger], Named], list[int]] = Guest(learner)
+
+    def judged(ledgers: list[Ledger], named: Named) -> list[int]:
+        answer = learner(ledgers, named)
+        if len(answer) > len(ledgers):
+            raise Refused(f"{len(ledgers)} ledgers are there; yours deletes {len(answer)}.")
+        return answer
+
+    guest: Callable[[list[Ledger], Named], list[int]] = Guest(judged)
     ran = stories.snapshots(guest)
     failed = {name: error for name, error in ran.stored.items() if "NoSuchLedger" in repr(error)}
     deleted = [e for e in ran.trace.events if e.kind == "ledger.deleted"]

@@ -105,6 +105,8 @@ def first(learner: FirstEntry) -> str:
         asked.append(FirstAsked(lac, failed, pushed, answer))
         if answer < last_first:
             raise Refused(_TOO_EARLY, asked[-1])
+        if answer > pushed + 1:
+            raise Refused(_TOO_LATE, asked[-1])
         return answer
 
     guest = Guest(judged)

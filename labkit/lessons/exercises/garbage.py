@@ -9,7 +9,7 @@ from unittest.mock import patch
 from labkit.lessons.card import picture_of
 from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.drawn import storage as drawn
-from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercise import Refused, exercise, in_order
 from labkit.lessons.ledger_race import DELETED, LIVING, LedgerRace
 from labkit.lessons.trial import CrashFound, must_survive
 from labkit.metadata.store import MetadataUnavailableError
@@ -214,7 +214,14 @@ def worth(learner: Worth) -> str:
         for percents in permutations((12, 35, 67, 0, 100), 3):
             _compare_choice(learner, tuple(enumerate(percents, 1)), threshold)
             cases += 1
-    with patch.object(script, "logs_to_compact", learner):
+
+    def chosen_of(logs: list[EntryLogMetadata], threshold: float) -> list[int]:
+        chosen = learner(list(logs), threshold)
+        if len(chosen) > len(logs) or not set(chosen) <= {log.log_id for log in logs}:
+            raise Refused("The answer is a list of log ids, each of a log that there is.")
+        return chosen
+
+    with patch.object(script, "logs_to_compact", chosen_of):
         crashes = must_survive("What lives in a log must survive its compaction.", TWO_LOGS)
     return (
         f"Right in {cases} cases; a bookie that compacts what you chose lost nothing in"
@@ -285,14 +292,13 @@ _RULES = (
 )
 def compaction(learner: Sequence[str]) -> str:
     """No log goes that an index on disk points to, and every entry is readable at any moment."""
-    if not isinstance(learner, list | tuple) or sorted(map(str, learner)) != sorted(STEPS):
-        raise Refused("The answer must be a list with each of the five steps once.")
-    rule = next((r for a, b, r in _RULES if learner.index(a) > learner.index(b)), "")
-    crashes = crash_map(TWO_LOGS, store_factory=_in_order(learner))
+    order = in_order(STEPS, learner)
+    rule = next((r for a, b, r in _RULES if order.index(a) > order.index(b)), "")
+    crashes = crash_map(TWO_LOGS, store_factory=_in_order(order))
     smallest = crashes.smallest()
     if smallest is not None:
         raise Refused(rule, CrashFound(smallest, crashes))
-    reading = _in_order(learner, rule_of_reads=rule or "An entry must be readable at any moment.")
+    reading = _in_order(order, rule_of_reads=rule or "An entry must be readable at any moment.")
     Bookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
     return (
         f"Nothing lost in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways, and"

@@ -229,6 +229,8 @@ def _scan_with(learner: Records) -> type[JournalScan]:
         ) -> Iterator[list[JournalRecord]]:
             data = self.file.read(0, self.file.size())
             for offset, body in learner(data, start_offset or self.end_offset):
+                if not 0 <= offset <= len(data) - len(body) - 4:
+                    raise Refused(f"The journal has {len(data)} bytes; yours reads at {offset}.")
                 ledger_id, entry_id = journal.RECORD_HEADER.struct.unpack_from(data, offset)[1:]
                 yield [JournalRecord(offset, ledger_id, entry_id, body)]
                 self.end_offset = offset + 4 + len(body)

@@ -9,6 +9,7 @@ from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.exercise import Refused, exercise
+from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKReadException
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
@@ -23,6 +24,8 @@ Advance = Callable[[int, list[int], int], int]
 Readable = Callable[[int, list[tuple[int, int]]], int]
 
 STORM_COUNT = 12
+_FAR = 1000
+"""No run here has that many entries, and none must read them all."""
 
 
 # The writer: LastAddConfirmed
@@ -189,7 +192,15 @@ def _readable_rule_of(case: Arguments, answer: int) -> str:
 )
 def read(learner: Readable) -> str:
     """The highest LastAddConfirmed that any bookie reports, and never less than before."""
-    guest = Guest(lambda known, newest: learner(known, list(newest)))
+
+    def judged(known: int, newest: list[tuple[int, int]]) -> int:
+        answer = learner(known, list(newest))
+        if not NO_ENTRY_ID <= answer < _FAR:
+            call = f"readable({known}, {newest}) is {answer}"
+            raise Refused(_readable_rule_of((known, newest), answer), call)
+        return answer
+
+    guest = Guest(judged)
     client = client_with(reader_class=_reading(guest))
     traces = must_hold(
         _readers(),

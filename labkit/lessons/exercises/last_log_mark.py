@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from labkit.lessons.cases import Cases
 from labkit.lessons.drawn import storage as drawn
-from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercise import Refused, exercise, in_order
 from labkit.sim.crash import CrashMap, crash_map
 from labkit.sim.script import Add, Checkpoint, Commit, Restart, Step, StoreFactory
 from labkit.storage.disk import Disk
@@ -142,7 +142,7 @@ INSIDE: tuple[Step, ...] = (
 )
 def checkpoint(learner: Sequence[str]) -> str:
     """LastLogMark never passes what is not on disk, whenever an add lands and the power fails."""
-    order = _permutation(learner)
+    order = in_order(STEPS, learner)
     broken = next((rule for a, b, rule in _RULES if _is_reversed(order, a, b)), None)
     cell_count = 0
     for gap in range(len(STEPS) + 1):
@@ -161,12 +161,6 @@ def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
     """
     is_about_the_last = second == REMOVE and order.index(REMOVE) < order.index(TAKE)
     return order.index(second) < order.index(first) and not is_about_the_last
-
-
-def _permutation(answer: object) -> tuple[str, ...]:
-    if not isinstance(answer, list | tuple) or sorted(map(str, answer)) != sorted(STEPS):
-        raise Refused("The answer must be a list with each of the six steps once.")
-    return tuple(answer)
 
 
 class InOrder(LedgerStore):

@@ -13,7 +13,7 @@ from labkit.lessons.broken_repairs import InRecovery
 from labkit.lessons.cases import Cases, in_any_order
 from labkit.lessons.cluster_trial import Guest, found, must_hold
 from labkit.lessons.drawn import cluster as drawn
-from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercise import Refused, exercise, in_order
 from labkit.lessons.repair_trial import (
     DELAY_S,
     NAME,
@@ -281,6 +281,8 @@ def _places_of(learner: Function, ensemble: Sequence[str], *arguments: object) -
             f"The places of the ensemble {', '.join(ensemble)} are 0 to {len(ensemble) - 1};"
             f" yours are {answer}."
         )
+    if len(answer) > len(ensemble):
+        raise Refused(_TOO_MANY_OR_FEW)
     return answer
 
 
@@ -361,11 +363,10 @@ _DEATHS = ("replication.started", "add.sent", "entry.copied", "ensemble.set", "r
 )
 def order(learner: object) -> str:
     """Metadata and marks are true whenever a worker dies."""
-    if not isinstance(learner, list | tuple) or sorted(map(str, learner)) != sorted(STEPS):
-        raise Refused("The answer must be a list with each of the four steps once.")
-    at = {step: number for number, step in enumerate(learner)}
+    steps = in_order(STEPS, learner)
+    at = {step: number for number, step in enumerate(steps)}
     wrong = next((rule for a, b, rule in _ORDER_RULES if at[a] > at[b]), None)
-    with shown_as(InRecovery), working(learner) as run:
+    with shown_as(InRecovery), working(steps) as run:
         rules = {"RepairIsComplete": wrong} if wrong else {}
         traces = must_hold([_QUIET], run, rules)
         _must_end(traces[0])

@@ -4,7 +4,6 @@ Apart from the step itself, as a browser tab has the steps and no processes.
 """
 
 import asyncio
-import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +16,7 @@ from labkit.model.errors import LabkitError
 from labkit.shell.consistency import check_consistency
 from labkit.shell.folders import open_data_folder
 from labkit.sim.run import outside_event_loops
+from labkit.workshop.files import last_lines
 from labkit.workshop.learner import Learner
 
 NAME = "bookie-1"
@@ -48,7 +48,7 @@ def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
             log = Path(folder) / NAME / "bookie.log"
             raise Refused(
                 "Your bookie must serve a real cluster, and again after it was killed.",
-                f"{type(error).__name__}: {error}\n{_last_lines(log)}",
+                "\n".join([f"{type(error).__name__}: {error}", *last_lines(log, 12)]),
             ) from None
     return said
 
@@ -102,10 +102,3 @@ async def _killed_under_way(writer: LedgerWriter, cluster: LocalCluster) -> int:
 
 def _payload(number: int) -> bytes:
     return b"entry %d " % number * 20
-
-
-def _last_lines(log: Path) -> str:
-    if not log.is_file():
-        return ""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(line for line in lines[-12:] if re.search(r"\S", line))

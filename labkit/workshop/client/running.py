@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,9 +15,11 @@ from labkit.live.posix import continue_process, stop_process
 from labkit.live.trace_stream import TraceStream
 from labkit.own_python import own_command, own_path
 from labkit.trace.recorder import Sink
+from labkit.workshop.files import last_lines
 
 _LINE_LIMIT_S = 120.0
-_LAST_LINES = 6
+_MOST_LINES = 1_000_000
+_NUMBER = re.compile("[0-9]{1,19}")
 
 
 class ProgramProcess:
@@ -56,7 +59,11 @@ class ProgramProcess:
     def numbers(self, word: str) -> list[int]:
         """The numbers that followed this word in its lines so far."""
         lines = [line.split() for line in self._lines]
-        return [int(line[1]) for line in lines if line[0] == word and len(line) > 1]
+        return [
+            int(line[1])
+            for line in lines
+            if line[:1] == [word] and len(line) > 1 and _NUMBER.fullmatch(line[1])
+        ]
 
     async def said_at_least(self, count: int, word: str) -> None:
         """Wait for that many lines that begin with this word."""
@@ -122,8 +129,7 @@ class ProgramProcess:
 
     def error(self) -> str:
         """What it printed last about its end."""
-        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        said = [line for line in lines if line.strip()][-1:]
+        said = last_lines(self._log, 1)
         return said[0].removeprefix(f"labkit: {self.name}: ") if said else "it says nothing"
 
     def _how(self) -> str:
@@ -138,8 +144,13 @@ class ProgramProcess:
         assert self._process.stdout is not None
         try:
             while line := await self._process.stdout.readline():
-                self._lines.append(line.decode())
+                self._lines.append(line.decode(errors="replace"))
                 self._more.set()
+                if len(self._lines) == _MOST_LINES:
+                    raise ValueError("too many lines")
+        except ValueError:
+            # Also of a line that is longer than any that this program has to print.
+            self._process.kill()
         finally:
             self._more.set()
 
