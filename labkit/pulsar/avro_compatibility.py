@@ -2,8 +2,8 @@
 
 Pulsar asks the decoder of Avro's Java library, whose rules differ from those of the comparison that
 is used here: a record is read as a record of any name; of a union's enums and fixed types only the
-one with the same full name is read; an alias stands for a full name, and that of a field counts only
-if the record has the name, too; an enum's symbols are looked at only when data are read.
+one with the same full name is read; an alias stands for a full name, and that of a field counts
+only if the record has the name, too; an enum's symbols are looked at only when data are read.
 
 In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 `StructSchemaDataValidator.java`.
@@ -25,7 +25,16 @@ from avro.compatibility import (
 )
 from avro.errors import AvroException
 from avro.name import Name, Names
-from avro.schema import NamedSchema, RecordSchema, Schema, make_avsc_object
+from avro.schema import (
+    EnumSchema,
+    Field,
+    FixedSchema,
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    make_avsc_object,
+)
 
 from labkit.model.errors import LabkitError
 
@@ -90,7 +99,7 @@ class _Checker(ReaderWriterCompatibilityChecker):
     """The library's comparison with Pulsar's rules, in a limited number of steps."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._steps = 0
 
     def get_compatibility(self, *args: Any, **kwargs: Any) -> SchemaCompatibilityResult:
@@ -104,9 +113,9 @@ class _Checker(ReaderWriterCompatibilityChecker):
     ) -> SchemaCompatibilityResult:
         if isinstance(reader, RecordSchema) and isinstance(writer, RecordSchema):
             return self.check_reader_writer_record_fields(reader, writer, location)
-        if reader.type == writer.type == "enum":
+        if isinstance(reader, EnumSchema) and isinstance(writer, EnumSchema):
             return check_schema_names(reader, writer, location)
-        if reader.type == "union" and writer.type in ("enum", "fixed"):
+        if isinstance(reader, UnionSchema) and isinstance(writer, EnumSchema | FixedSchema):
             for branch in reader.schemas:
                 if branch.type == writer.type and writer.fullname in _names(branch):
                     return self.get_compatibility(branch, writer, "union", location)
@@ -138,13 +147,20 @@ class _Checker(ReaderWriterCompatibilityChecker):
 def _field_aliases(record: RecordSchema) -> Iterator[tuple[str, str]]:
     """Each alias of a field of the record, and the field's name."""
     for field in record.fields:
-        for alias in field.props.get("aliases", ()):
+        for alias in _aliases(field):
             yield alias, field.name
 
 
-def _names(schema: NamedSchema) -> Iterator[str]:
-    yield schema.fullname
-    yield from schema.props.get("aliases", ())
+def _names(schema: NamedSchema) -> list[str]:
+    return [schema.fullname, *_aliases(schema)]
+
+
+def _aliases(named: NamedSchema | Field) -> list[str]:
+    """Its aliases.  Raises `InvalidDefinitionError` if they are not names."""
+    aliases = named.props.get("aliases", [])
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise InvalidDefinitionError(f"the aliases of {named.name!r} are not a list of names")
+    return aliases
 
 
 def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
@@ -162,13 +178,10 @@ def _check_names(named: NamedSchema) -> None:
     for each in (named, *fields):
         if not _NAME.fullmatch(each.name):
             raise InvalidDefinitionError(f"{each.name!r} is not a name"[:_LONGEST_REASON])
-        aliases = each.props.get("aliases", [])
-        if not isinstance(aliases, list) or not all(isinstance(name, str) for name in aliases):
-            raise InvalidDefinitionError(f"the aliases of {each.name!r} are not a list of names")
+        _aliases(each)
 
 
 def _complete_aliases(named: NamedSchema) -> None:
     """Make its aliases full names, as the library's comparison expects them."""
-    aliases = named.props.get("aliases", ())
-    complete = [Name(alias, None, named.namespace, validate_name=False) for alias in aliases]
-    named.set_prop("aliases", [name.fullname for name in complete])
+    names = [Name(each, None, named.namespace, validate_name=False) for each in _aliases(named)]
+    named.set_prop("aliases", [name.fullname for name in names])

@@ -67,7 +67,7 @@ class BrokerService:
         self.log = log
         self.max_message_size = config.max_message_size
         self.ownership = TopicOwnership(client.store, address, client.recorder)
-        self.schemas = Schemas(client.store)
+        self.schemas = Schemas(client, config.managed_ledger)
         self.producer_names = ProducerNames(client.store)
         self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
         self._is_closing = False

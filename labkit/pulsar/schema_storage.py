@@ -3,15 +3,15 @@
     /schemas/TENANT/NAMESPACE/TOPIC     SchemaLocator: the ledger and entry of every version
     a ledger for each version           one entry, a SchemaEntry: the version, and those before it
 
-A ledger is closed before the locator names it, and the locator is written by compare-and-set: of two
-brokers that add a version at one moment, Pulsar's or labkit's, the later one deletes its ledger and
-looks again.  A crash in between leaves a ledger that no locator names, never the opposite.
+A ledger is closed before the locator names it, and the locator is written by compare-and-set: of
+two brokers that add a version at one moment, Pulsar's or labkit's, the later one deletes its ledger
+and looks again.  A crash in between leaves a ledger that no locator names, never the opposite.
 
 A deletion is a version too: an entry marked as deleted, whose hash is empty.  So a later version
 never gets the number of a deleted one, with which messages of the old schema may still be stored.
 
-An earlier labkit kept a `Schema` per version in nodes below the topic's, which was empty.  These move
-to ledgers when the topic's schemas are first looked at.
+An earlier labkit kept a `Schema` per version in nodes below the topic's, which was empty.  These
+move to ledgers when the topic's schemas are first looked at.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -163,7 +163,8 @@ class SchemaStorage:
                 return  # There is none, or another client deletes it, too.
             break
         with suppress(DamagedSchemaError):  # Nobody knows its ledgers.
-            await self._delete_ledgers(map(_version, _decode(SchemaLocator, data, path).index))
+            index = _decode(SchemaLocator, data, path).index
+            await self._delete_ledgers(entry.position.ledgerId for entry in index)
 
     async def _with_version(
         self, schema_id: str, located: Located, stored: StoredSchema
@@ -204,21 +205,19 @@ class SchemaStorage:
             else:
                 await self._store.set(_path(schema_id), data, located.node_version)
         except (BadVersionError, NodeExistsError, NoNodeError):
-            await self._delete_ledgers(added)
+            await self._delete_ledgers(version.position[0] for version in added)
             raise SchemasChangedError(
                 f"the schemas of {schema_id} were changed at this moment; look again"
             ) from None
         except NodeTooLargeError:
-            await self._delete_ledgers(added)
+            await self._delete_ledgers(version.position[0] for version in added)
             raise
 
-    async def _delete_ledgers(self, versions: Iterable[SchemaVersion]) -> None:
-        """Delete the ledgers of versions that no locator names; one that is left only wastes
-        space.
-        """
-        for version in versions:
+    async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
+        """Delete ledgers that no locator names; one that is left only wastes space."""
+        for ledger_id in ledger_ids:
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException, MetadataUnavailableError):
-                await self._client.delete_ledger(version.position[0])
+                await self._client.delete_ledger(ledger_id)
 
     async def _move_old_form(self, schema_id: str, node_version: int) -> Located:
         """Move what an earlier labkit kept in nodes to ledgers."""
@@ -260,6 +259,7 @@ def _index_entry(version: SchemaVersion) -> IndexEntry:
 
 def _encode(schema_id: str, stored: StoredSchema) -> bytes:
     schema = stored.schema
+    pairs: Any = schema.properties
     kind = SchemaInfo.EXTERNAL if schema.type == Schema.External else schema.type + 1
     info = SchemaInfo(
         schema_id=schema_id,
@@ -268,7 +268,7 @@ def _encode(schema_id: str, stored: StoredSchema) -> bytes:
         schema=schema.schema_data,
         timestamp=stored.timestamp_ms,
         deleted=stored.is_deletion,
-        props=[SchemaInfo.KeyValuePair(key=p.key, value=p.value) for p in schema.properties],
+        props=[SchemaInfo.KeyValuePair(key=p.key, value=p.value) for p in pairs],
     )
     return info.SerializeToString(deterministic=True)
 
