@@ -143,9 +143,10 @@ class SchemaStorage:
 
         Raises `SchemasChangedError`.
         """
-        longer = await self._with_version(schema_id, located, stored)
+        number = located.next_number
+        longer = await self._with_version(schema_id, located, number, stored)
         await self._write_locator(schema_id, longer, longer.versions[-1:])
-        return longer.versions[-1].number
+        return number
 
     async def delete(self, schema_id: str) -> None:
         """Forget all versions, and their numbers: the topic is deleted, too."""
@@ -154,7 +155,7 @@ class SchemaStorage:
             try:
                 data, node_version = await self._store.get(path)
                 for child in await self._store.children(path):
-                    await self._store.delete(f"{path}/{child}")
+                    await self._delete_node(f"{path}/{child}")
                 # Before its ledgers: a crash in between leaves no locator of missing ledgers.
                 await self._store.delete(path, node_version)
             except (BadVersionError, NotEmptyError):
@@ -167,7 +168,7 @@ class SchemaStorage:
             await self._delete_ledgers(entry.position.ledgerId for entry in index)
 
     async def _with_version(
-        self, schema_id: str, located: Located, stored: StoredSchema
+        self, schema_id: str, located: Located, number: int, stored: StoredSchema
     ) -> Located:
         """What is located, with one more version, in a ledger that no locator names yet."""
         config = self._config
@@ -190,7 +191,7 @@ class SchemaStorage:
         except BKException:
             await self._delete_ledgers([writer.ledger_id])
             raise
-        version = SchemaVersion(located.next_number, (writer.ledger_id, entry_id), hash_)
+        version = SchemaVersion(number, (writer.ledger_id, entry_id), hash_)
         return Located((*located.versions, version), located.node_version)
 
     async def _write_locator(
@@ -231,14 +232,21 @@ class SchemaStorage:
                 data, _ = await self._store.get(f"{path}/{number}")
                 schema = _decode(Schema, data, f"the node {path}/{number}")
                 stored = StoredSchema(schema, self._client.wall_clock_ms())
-                located = await self._with_version(schema_id, located, stored)
+                located = await self._with_version(schema_id, located, number, stored)
+        except (NoNodeError, BKException, DamagedSchemaError) as error:
+            await self._delete_ledgers(version.position[0] for version in located.versions)
+            if isinstance(error, NoNodeError):
+                return await self.locate(schema_id)  # Another broker has moved them.
+            raise
+        with suppress(SchemasChangedError):
             await self._write_locator(schema_id, located, located.versions)
-        except (SchemasChangedError, NoNodeError):
-            return await self.locate(schema_id)  # Another broker has moved them.
-        for number in numbers:
-            with suppress(NoNodeError):
-                await self._store.delete(f"{path}/{number}")
+            for number in numbers:
+                await self._delete_node(f"{path}/{number}")
         return await self.locate(schema_id)
+
+    async def _delete_node(self, path: str) -> None:
+        with suppress(NoNodeError):
+            await self._store.delete(path)
 
 
 def _path(schema_id: str) -> str:
