@@ -29,6 +29,7 @@ public class Driver {
         AcknowledgingScenarios.add(SCENARIOS);
         ReaderScenarios.add(SCENARIOS);
         SchemaScenarios.add(SCENARIOS);
+        SchemaAdminScenarios.add(SCENARIOS);
         RefusalScenarios.add(SCENARIOS);
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
