@@ -14,8 +14,9 @@
     subscriptions   a topic's subscriptions; each (`subscription`) is a cursor and its consumers
     dispatch/       which consumer gets which entry, and when
     positions       the positions that clients name by an id, a time, the end
-    schemas         the schemas of messages, by version; `avro_compatibility` compares two,
-                    `schema_requests` answers clients
+    schemas         the schemas of messages, by version: in ledgers (`schema_storage`), compared
+                    (`schema_checks`, `avro_compatibility`) as a namespace wants (`schema_policy`),
+                    by type (`schema_types`); `schema_requests` answers clients
     namespaces      lists of topics
     refusals        requests that are not served, and the answers to them
     administration  the requests of the HTTP side
