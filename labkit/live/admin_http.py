@@ -36,6 +36,7 @@ from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.partitions import PartitionCountError
+from labkit.pulsar.schema_checks import InvalidSchemaDataError
 from labkit.topic.names import shortened
 
 _STATUS = {
@@ -52,6 +53,7 @@ _STATUS = {
 
 _OTHERS: Mapping[type[LabkitError], int] = {
     PartitionCountError: 406,
+    InvalidSchemaDataError: 422,
     BadRequestError: 400,
     NodeTooLargeError: 413,
 }
@@ -233,9 +235,9 @@ class _NoRoute(_Handler):
 def _status(error: LabkitError) -> int:
     if isinstance(error, StatusError):
         return error.status
-    if isinstance(error, BrokerError) and not isinstance(error, PartitionCountError):
-        return _STATUS.get(error.code, 503)
-    return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), 503)
+    code = error.code if isinstance(error, BrokerError) else None
+    otherwise = _STATUS.get(code, 503) if code is not None else 503
+    return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), otherwise)
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:

@@ -1,72 +1,140 @@
-"""Schemas as Pulsar's HTTP side writes them: names of types, and the data as text.
+"""The HTTP paths for schemas: the versions of a topic's, and what a namespace asks of new ones.
 
-The data of a KeyValue schema are two schemas with their lengths; over HTTP they are one JSON
-document, `{"key": ..., "value": ...}`, in which a primitive type is "".
+Over HTTP types have the names of Pulsar's Java classes, and definitions are text.  That of a
+KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which a primitive type is "".
 
-In Pulsar: `client/impl/schema/SchemaUtils.java`, `common/schema/SchemaType.java`.
+In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
 """
 
 import json
-import re
-import struct
 from typing import Any
 
-from labkit.live.admin_call import BadRequestError
+from labkit.live.admin_call import NAMESPACE, TOPIC, BadRequestError, Call, Routes
 from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.pulsar.administration import read_policy, write_policy
+from labkit.pulsar.schema_checks import Strategy
+from labkit.pulsar.schema_policy import (
+    ALLOW_AUTO_UPDATE,
+    STRATEGY,
+    UNDEFINED,
+    VALIDATION_ENFORCED,
+)
+from labkit.pulsar.schema_types import TYPES, NotAPairError, join_pair, split_pair, type_name
+from labkit.pulsar.schemas import NO_NUMBER, NumberedSchema
 
-_LENGTH = struct.Struct(">i")
-_KEY_VALUE = "KEY_VALUE"
-
-
-def _java_name(name: str) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
-    return "BOOLEAN" if words == "BOOL" else words
-
-
-_TYPES = {_java_name(name): name for name, _ in Schema.Type.items()}
-"""The wire protocol's names of the types, by those of Pulsar's Java classes, such as LOCAL_DATE."""
-
-
-def type_name(schema: Schema) -> str:
-    """The name of its type in Pulsar's Java classes."""
-    return _java_name(Schema.Type.Name(schema.type))
+_STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
-def schema_of(topic: str, name: str, text: str) -> Schema:
-    """The schema with this type's name and these data.
-
-    Raises `BadRequestError` for an unknown type, and for data that do not fit it.
-    """
-    if name not in _TYPES:
-        raise BadRequestError(f"there is no type {name[:80]}; types are {', '.join(_TYPES)}")
-    data = _pair_bytes(text) if name == _KEY_VALUE else text.encode()
-    return Schema(name=topic, type=_TYPES[name], schema_data=data)
+async def _schema(call: Call) -> object:
+    number = int(call.names[3]) if len(call.names) > 3 else None
+    return _answer(await call.broker.schemas.find(call.topic, number))
 
 
-def data_text(schema: Schema) -> str:
-    """The data of the schema as text."""
-    if type_name(schema) == _KEY_VALUE:
-        return _pair_text(schema.schema_data)
+async def _schemas(call: Call) -> object:
+    found = await call.broker.schemas.find_all(call.topic)
+    return {"getSchemaResponses": [_answer(each) for each in found]}
+
+
+async def _post(call: Call) -> object:
+    version = await call.broker.schemas.register(call.topic, _payload(call))
+    return {"version": {"version": int.from_bytes(version, "big")}}
+
+
+async def _delete(call: Call) -> object:
+    if not call.flag("force"):
+        return {"version": await call.broker.schemas.delete_versions(call.topic)}
+    await call.broker.schemas.delete(call.topic)
+    return {"version": NO_NUMBER}
+
+
+async def _compatibility(call: Call) -> object:
+    strategy = await call.broker.schemas.check_compatible(call.topic, _payload(call))
+    return {"compatibility": True, "schemaCompatibilityStrategy": strategy.value}
+
+
+async def _version(call: Call) -> object:
+    return {"version": await call.broker.schemas.number_of(call.topic, _payload(call))}
+
+
+async def _metadata(call: Call) -> object:
+    index = [
+        {"ledgerId": each.position[0], "entryId": each.position[1], "version": each.number}
+        for each in await call.broker.schemas.stored_versions(call.topic)
+    ]
+    return {"info": index[-1], "index": index}
+
+
+async def _strategy(call: Call) -> object:
+    name = await read_policy(call.broker.store, call.namespace, STRATEGY)
+    return UNDEFINED if name is None else name
+
+
+async def _set_strategy(call: Call) -> None:
+    names = [UNDEFINED, *(strategy.value for strategy in Strategy)]
+    if call.body not in names:
+        raise BadRequestError(f"the body is one of {', '.join(names)}, in quotation marks")
+    await write_policy(call.broker.store, call.namespace, STRATEGY, call.body)
+
+
+async def _allow_auto_update(call: Call) -> object:
+    return await read_policy(call.broker.store, call.namespace, ALLOW_AUTO_UPDATE) is not False
+
+
+async def _set_allow_auto_update(call: Call) -> None:
+    await _set_switch(call, ALLOW_AUTO_UPDATE)
+
+
+async def _validation_enforced(call: Call) -> object:
+    return await read_policy(call.broker.store, call.namespace, VALIDATION_ENFORCED) is True
+
+
+async def _set_validation_enforced(call: Call) -> None:
+    await _set_switch(call, VALIDATION_ENFORCED)
+
+
+async def _set_switch(call: Call, key: str) -> None:
+    if not isinstance(call.body, bool):
+        raise BadRequestError("the body is true or false")
+    await write_policy(call.broker.store, call.namespace, key, call.body)
+
+
+def _payload(call: Call) -> Schema:
+    """The schema in the request's body.  Raises `BadRequestError`."""
+    body = call.body if isinstance(call.body, dict) else {}
+    name, text = body.get("type"), body.get("schema")
+    properties = body.get("properties") or {}
+    values = properties.values() if isinstance(properties, dict) else [properties]
+    are_texts = all(isinstance(value, str) for value in values)
+    if not isinstance(name, str) or not isinstance(text, str) or not are_texts:
+        raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
+    if name not in _STORED_TYPES:
+        raise BadRequestError(f"there is no type {name[:80]}; types are {', '.join(_STORED_TYPES)}")
+    definition = _pair_bytes(text) if name == "KEY_VALUE" else text.encode()
+    schema = Schema(name=call.names[2], type=Schema.Type.Name(TYPES[name]), schema_data=definition)
+    for key, value in properties.items():
+        schema.properties.add(key=key, value=value)
+    return schema
+
+
+def _answer(found: NumberedSchema) -> dict[str, Any]:
+    pairs: Any = found.schema.properties
+    return {
+        "version": found.number,
+        "type": type_name(found.schema),
+        "timestamp": found.timestamp_ms,
+        "data": _text(found.schema),
+        "properties": {each.key: each.value for each in pairs},
+    }
+
+
+def _text(schema: Schema) -> str:
+    if schema.type == Schema.KeyValue:
+        try:
+            key, value = map(_document, split_pair(schema.schema_data))
+            return json.dumps({"key": key, "value": value}, separators=(",", ":"))
+        except (NotAPairError, ValueError, RecursionError):
+            pass  # Another broker may have stored anything under this type.
     return schema.schema_data.decode(errors="replace")
-
-
-def _pair_text(data: bytes) -> str:
-    try:
-        key, rest = _cut(data)
-        value, _ = _cut(rest)
-        pair = {"key": _document(key), "value": _document(value)}
-    except (ValueError, RecursionError, struct.error):
-        return data.decode(errors="replace")  # A client may store anything under this type.
-    return json.dumps(pair, separators=(",", ":"))
-
-
-def _cut(data: bytes) -> tuple[bytes, bytes]:
-    """The first part, without its length, and the bytes behind it; -1 stands for no part."""
-    (size,) = _LENGTH.unpack_from(data)
-    end = _LENGTH.size + max(size, 0)
-    if end > len(data):
-        raise ValueError(f"a part of {size} bytes does not end")
-    return data[_LENGTH.size : end], data[end:]
 
 
 def _document(data: bytes) -> Any:
@@ -76,13 +144,37 @@ def _document(data: bytes) -> Any:
 def _pair_bytes(text: str) -> bytes:
     try:
         pair = json.loads(text)
-        parts = [_part_bytes(pair["key"]), _part_bytes(pair["value"])]
+        return join_pair(_part_bytes(pair["key"]), _part_bytes(pair["value"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise BadRequestError(
             'the schema of a KEY_VALUE is {"key": ..., "value": ...}; "" is a primitive type'
         ) from None
-    return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
 def _part_bytes(document: object) -> bytes:
     return b"" if document == "" else json.dumps(document, separators=(",", ":")).encode()
+
+
+SCHEMA_QUESTIONS = (_schema, _schemas, _version, _metadata)
+"""Requests that a client sends before it produces or consumes."""
+
+_TOPIC = f"/admin/v2/schemas/{TOPIC}"
+_NAMESPACE = f"/admin/v2/namespaces/{NAMESPACE}"
+
+SCHEMA_ROUTES: Routes = {
+    f"{_TOPIC}/schema": {"GET": _schema, "POST": _post, "DELETE": _delete},
+    rf"{_TOPIC}/schema/([0-9]{{1,18}})": {"GET": _schema},
+    f"{_TOPIC}/schemas": {"GET": _schemas},
+    f"{_TOPIC}/metadata": {"GET": _metadata},
+    f"{_TOPIC}/version": {"POST": _version},
+    f"{_TOPIC}/compatibility": {"POST": _compatibility},
+    f"{_NAMESPACE}/schemaCompatibilityStrategy": {"GET": _strategy, "PUT": _set_strategy},
+    f"{_NAMESPACE}/isAllowAutoUpdateSchema": {
+        "GET": _allow_auto_update,
+        "POST": _set_allow_auto_update,
+    },
+    f"{_NAMESPACE}/schemaValidationEnforced": {
+        "GET": _validation_enforced,
+        "POST": _set_validation_enforced,
+    },
+}

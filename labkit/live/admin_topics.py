@@ -1,21 +1,17 @@
 """The HTTP paths for topics: lookup, partitions, schemas, and those of the modules it adds.
 
-In Pulsar: `broker/admin/v2/PersistentTopics.java`, `SchemasResource.java`,
-`broker/lookup/v2/TopicLookup.java`.
+In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLookup.java`.
 """
-
-from typing import Any
 
 from labkit.live.admin_call import (
     NAMESPACE,
     TOPIC,
-    BadRequestError,
     Call,
     ElsewhereError,
     Routes,
 )
 from labkit.live.admin_messages import MESSAGE_ROUTES
-from labkit.live.admin_schemas import data_text, schema_of, type_name
+from labkit.live.admin_schemas import SCHEMA_QUESTIONS, SCHEMA_ROUTES
 from labkit.live.admin_stats import STATS_ROUTES
 from labkit.live.admin_subscriptions import SUBSCRIPTION_ROUTES
 from labkit.pulsar.administration import create_topic
@@ -93,50 +89,11 @@ async def _delete_topic(call: Call) -> None:
     await delete_topic(call.broker, call.topic, force=call.flag("force"))
 
 
-async def _schema(call: Call) -> object:
-    version = b""
-    if len(call.names) > 3:
-        version = int(call.names[3]).to_bytes(8, "big")
-    schema, found = await call.broker.schemas.get(call.topic, version)
-    pairs: Any = schema.properties
-    properties = {each.key: each.value for each in pairs}
-    return {
-        "version": int.from_bytes(found, "big"),
-        "type": type_name(schema),
-        "data": data_text(schema),
-        "properties": properties,
-    }
-
-
-async def _post_schema(call: Call) -> object:
-    body = call.body if isinstance(call.body, dict) else {}
-    properties = body.get("properties", {})
-    if not _is_schema(body, properties):
-        raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
-    schema = schema_of(call.names[2], body["type"], body["schema"])
-    for key, value in properties.items():
-        schema.properties.add(key=key, value=value)
-    version = await call.broker.schemas.register(call.topic, schema)
-    return {"version": int.from_bytes(version, "big")}
-
-
-def _is_schema(body: dict[str, Any], properties: object) -> bool:
-    texts = [body.get("type"), body.get("schema")]
-    if not isinstance(properties, dict):
-        return False
-    return all(isinstance(text, str) for text in (*texts, *properties.values()))
-
-
-async def _delete_schema(call: Call) -> None:
-    await call.broker.schemas.delete(call.topic)
-
-
-TOPIC_QUESTIONS = (_lookup, _partitions, _schema)
+TOPIC_QUESTIONS = (_lookup, _partitions, *SCHEMA_QUESTIONS)
 NAMESPACE_QUESTIONS = (_topics,)
 """Requests that a client sends before it produces or consumes."""
 
 _PERSISTENT = "/admin/v2/persistent"
-_SCHEMAS = f"/admin/v2/schemas/{TOPIC}/schema"
 
 TOPIC_ROUTES: Routes = {
     f"/lookup/v2/topic/persistent/{TOPIC}": {"GET": _lookup},
@@ -153,6 +110,5 @@ TOPIC_ROUTES: Routes = {
     **MESSAGE_ROUTES,
     **SUBSCRIPTION_ROUTES,
     f"{_PERSISTENT}/{TOPIC}": {"PUT": _create_topic, "DELETE": _delete_topic},
-    _SCHEMAS: {"GET": _schema, "POST": _post_schema, "DELETE": _delete_schema},
-    rf"{_SCHEMAS}/([0-9]{{1,18}})": {"GET": _schema},
+    **SCHEMA_ROUTES,
 }

@@ -17,8 +17,9 @@
     skipping        an administrator's acknowledgements: skipped and expired messages
     traffic         messages and bytes, and their rates
     topic_stats     what an administrator sees of a topic
-    schemas         the schemas of messages, by version; `avro_compatibility` compares two,
-                    `schema_requests` answers clients
+    schemas         the schemas of messages, by version: in ledgers (`schema_storage`), compared
+                    (`schema_checks`, `avro_compatibility`) as a namespace wants (`schema_policy`),
+                    by type (`schema_types`); `schema_requests` answers clients
     namespaces      lists of topics
     refusals        requests that are not served, and the answers to them
     administration  the requests of the HTTP side

@@ -1,101 +1,187 @@
-"""Whether two Avro records can be read with each other's schema.
+"""Whether Avro schemas can be read with each other, by Apache Avro's library and Pulsar's rules.
 
-A field that only one of them has needs a default there: a reader with that schema uses it for data
-written with the other.  A field of both must have the same type, or one that can be promoted to the
-other (int, long, float, double; string and bytes).
+Pulsar asks the decoder of Avro's Java library, whose rules differ from those of the comparison that
+is used here: a record is read as a record of any name; of a union's enums and fixed types only the
+one with the same full name is read; an alias stands for a full name, and that of a field counts
+only if the record has the name, too; an enum's symbols are looked at only when data are read.
 
-Aliases, and types that are named in one place and used in another, are ignored.
-
-In Avro: `SchemaCompatibility.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`.
+In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
+`StructSchemaDataValidator.java`.
 """
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
-_GROWS_INTO = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
+from avro.compatibility import (
+    CompatibleResult,
+    ReaderWriterCompatibilityChecker,
+    SchemaCompatibilityResult,
+    SchemaCompatibilityType,
+    SchemaIncompatibilityType,
+    check_schema_names,
+    incompatible,
+)
+from avro.errors import AvroException
+from avro.name import Name, Names
+from avro.schema import (
+    EnumSchema,
+    Field,
+    FixedSchema,
+    NamedSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    make_avsc_object,
+)
+
+from labkit.model.errors import LabkitError
+
+LARGEST_DEFINITION = 128 * 1024
+"""In bytes.  The library needs a second for an ill-natured definition of this size."""
+_DEEPEST = 100
+"""Objects and lists within each other: 25 records, each in a union within the one before."""
+_MOST_STEPS = 20_000
+"""A third of a second.  Unions within unions could take any number of steps."""
+_LONGEST_REASON = 200
+_NAME = re.compile(r"(?!\d)[\w$]+")
+"""Pulsar also takes letters of any alphabet, and `$`, which is in the names of Java's classes."""
 
 
-_MOST_STEPS = 100_000
-"""About a tenth of a second.  Unions within unions could take any number of steps."""
+class InvalidDefinitionError(LabkitError):
+    """The bytes are not the definition of an Avro schema."""
 
 
 class _TooManyStepsError(Exception):
     """A comparison would keep other clients waiting."""
 
 
-def incompatibility(old: bytes, new: bytes) -> str:
-    """Why one of these records cannot read the other; empty if both can."""
-    if old == new:
-        return ""
+def parse_definition(data: bytes) -> Schema:
+    """The schema that is defined.  Raises `InvalidDefinitionError`."""
+    if len(data) > LARGEST_DEFINITION:
+        raise InvalidDefinitionError(
+            f"it has {len(data)} bytes, and at most {LARGEST_DEFINITION} can be compared"
+        )
+    names = Names(validate_names=False)
     try:
-        older, newer = json.loads(old), json.loads(new)
-        comparison = _Comparison()
-        return comparison.problem(older, newer, "") or comparison.problem(newer, older, "")
-    except ValueError:
-        return "one of them is not JSON"
+        # How a logical type is stored decides what can be read.
+        document = json.loads(data, object_hook=_without_logical_type)
+        if _depth(document) > _DEEPEST:
+            raise InvalidDefinitionError(f"it is nested more than {_DEEPEST} levels deep")
+        schema = make_avsc_object(document, names, validate_names=False)
+        for named in names.names.values():
+            _check_names(named)
+            _complete_aliases(named)
     except RecursionError:
-        return "one of them is nested too deeply"
+        raise InvalidDefinitionError("it is nested too deeply") from None
+    except (AvroException, ValueError, TypeError, AttributeError) as error:
+        # The library relies on the kinds of values that a definition must have.
+        raise InvalidDefinitionError(str(error)[:_LONGEST_REASON]) from None
+    return schema
+
+
+def reading_problem(reader: Schema, writer: Schema) -> str:
+    """Why `reader` cannot read what `writer` writes; empty if it can."""
+    try:
+        result = _Checker().get_compatibility(reader, writer)
     except _TooManyStepsError:
         return "they are too large to be compared"
+    except RecursionError:
+        return "they are nested too deeply"
+    if result.compatibility is SchemaCompatibilityType.compatible:
+        return ""
+    where, why = ", ".join(sorted(result.locations)), ", ".join(sorted(result.messages))
+    return f"{result.incompatibilities[0].value}, {why} (at {where})"[:_LONGEST_REASON]
 
 
-class _Comparison:
-    """A comparison of two schemas, in a limited number of steps."""
+class _Checker(ReaderWriterCompatibilityChecker):
+    """The library's comparison with Pulsar's rules, in a limited number of steps."""
 
     def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self._steps = 0
 
-    def problem(self, written: Any, reader: Any, where: str) -> str:
-        """Why data written with the one schema cannot be read with the other."""
+    def get_compatibility(self, *args: Any, **kwargs: Any) -> SchemaCompatibilityResult:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise _TooManyStepsError
-        if isinstance(written, list):
-            problems = (self.problem(branch, reader, where) for branch in written)
-            return next(filter(None, problems), "")
-        if isinstance(reader, list):
-            problems = (self.problem(written, branch, where) for branch in reader)
-            fits = any(not problem for problem in problems)
-            return "" if fits else f"{where or 'it'} cannot be {_kind(written)}"
-        kinds = _kind(written), _kind(reader)
-        if kinds[1] in _GROWS_INTO.get(kinds[0], ()):
-            return ""
-        if kinds[0] != kinds[1]:
-            return f"{where or 'it'} is {kinds[0]} in one and {kinds[1]} in the other"
-        if kinds[0] == "record":
-            return self._problem_of_fields(written, reader, where)
-        inner = {"array": "items", "map": "values"}.get(kinds[0])
-        if inner is not None and isinstance(written, dict) and isinstance(reader, dict):
-            return self.problem(written.get(inner), reader.get(inner), where)
-        return ""
+        return super().get_compatibility(*args, **kwargs)
 
-    def _problem_of_fields(self, written: Any, reader: Any, where: str) -> str:
-        there = _fields(written)
-        for own_name, field in _fields(reader).items():
-            name = f"{where}.{own_name}" if where else f"the field {own_name}"
-            if own_name in there:
-                problem = self.problem(there[own_name].get("type"), field.get("type"), name)
-                if problem:
-                    return problem
-            elif "default" not in field:
-                return f"{name} is only in one and has no default"
-        return ""
+    def calculate_compatibility(
+        self, reader: Schema, writer: Schema, location: list[str]
+    ) -> SchemaCompatibilityResult:
+        if isinstance(reader, RecordSchema) and isinstance(writer, RecordSchema):
+            return self.check_reader_writer_record_fields(reader, writer, location)
+        if isinstance(reader, EnumSchema) and isinstance(writer, EnumSchema):
+            return check_schema_names(reader, writer, location)
+        if isinstance(reader, UnionSchema) and isinstance(writer, EnumSchema | FixedSchema):
+            for branch in reader.schemas:
+                if branch.type == writer.type and writer.fullname in _names(branch):
+                    return self.get_compatibility(branch, writer, "union", location)
+            missing = SchemaIncompatibilityType.missing_union_branch
+            return incompatible(missing, f"no branch is named {writer.fullname}", location)
+        return super().calculate_compatibility(reader, writer, location)
 
-
-def _fields(record: Any) -> dict[str, dict[str, Any]]:
-    """A record's fields by name; an item without a name is not a field."""
-    fields = record.get("fields") if isinstance(record, dict) else None
-    if not isinstance(fields, list):
-        return {}
-    return {str(f["name"]): f for f in fields if isinstance(f, dict) and "name" in f}
+    def check_reader_writer_record_fields(
+        self, reader: RecordSchema, writer: RecordSchema, location: list[str]
+    ) -> SchemaCompatibilityResult:
+        # A dictionary for each record: the library makes one for each field.
+        written = writer.fields_dict
+        if writer.fullname in _names(reader):
+            for alias, name in _field_aliases(reader):
+                if alias in written:
+                    written.setdefault(name, written[alias])
+        for at, field in enumerate(reader.fields):
+            place = [*location, "fields", str(at)]
+            if (found := written.get(field.name)) is not None:
+                result = self.get_compatibility(field.type, found.type, "type", place)
+                if result.compatibility is SchemaCompatibilityType.incompatible:
+                    return result
+            elif not field.has_default:
+                missing = SchemaIncompatibilityType.reader_field_missing_default_value
+                return incompatible(missing, field.name, place)
+        return CompatibleResult
 
 
-def _kind(schema: Any) -> str:
-    kind = schema.get("type") if isinstance(schema, dict) else schema
-    return _kind(kind) if isinstance(kind, dict) else str(kind)
+def _field_aliases(record: RecordSchema) -> Iterator[tuple[str, str]]:
+    """Each alias of a field of the record, and the field's name."""
+    for field in record.fields:
+        for alias in _aliases(field):
+            yield alias, field.name
+
+
+def _names(schema: NamedSchema) -> list[str]:
+    return [schema.fullname, *_aliases(schema)]
+
+
+def _aliases(named: NamedSchema | Field) -> list[str]:
+    """Its aliases.  Raises `InvalidDefinitionError` if they are not names."""
+    aliases = named.props.get("aliases", [])
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise InvalidDefinitionError(f"the aliases of {named.name!r} are not a list of names")
+    return aliases
+
+
+def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
+    node.pop("logicalType", None)
+    return node
+
+
+def _depth(document: Any) -> int:
+    parts = document.values() if isinstance(document, dict) else document
+    return 1 + max(map(_depth, parts), default=0) if isinstance(document, dict | list) else 0
+
+
+def _check_names(named: NamedSchema) -> None:
+    fields = named.fields if isinstance(named, RecordSchema) else ()
+    for each in (named, *fields):
+        if not _NAME.fullmatch(each.name):
+            raise InvalidDefinitionError(f"{each.name!r} is not a name"[:_LONGEST_REASON])
+        _aliases(each)
+
+
+def _complete_aliases(named: NamedSchema) -> None:
+    """Make its aliases full names, as the library's comparison expects them."""
+    names = [Name(each, None, named.namespace, validate_name=False) for each in _aliases(named)]
+    named.set_prop("aliases", [name.fullname for name in names])

@@ -67,7 +67,7 @@ class BrokerService:
         self.log = log
         self.max_message_size = config.max_message_size
         self.ownership = TopicOwnership(client.store, address, client.recorder)
-        self.schemas = Schemas(client.store)
+        self.schemas = Schemas(client, config.managed_ledger)
         self.producer_names = ProducerNames(client.store)
         self.deleting: dict[str, None] = {}
         """Topics that are not opened here because a request is deleting them."""

@@ -15,7 +15,13 @@ In Pulsar: `broker/service/ServerCnx.java`.
 from collections.abc import Awaitable
 from typing import NamedTuple
 
-from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscribe, ServerError
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandSubscribe,
+    Schema,
+    ServerError,
+)
 from labkit.pulsar.authorization import CONSUME
 from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, too_many
@@ -24,6 +30,7 @@ from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.pulsar.positions import last_message_id
 from labkit.pulsar.refusals import NO_TRANSACTIONS
+from labkit.pulsar.schema_requests import check_consumer_schema
 from labkit.pulsar.subscription import Subscription
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.names import check_name, partition_of
@@ -127,11 +134,11 @@ class Consumers:
             if not request.force_topic_creation:
                 await self._broker.check_exists(request.topic)
             topic = await self._broker.topic(request.topic)
-            if request.HasField("schema"):
-                await self._broker.schemas.register(topic.name, request.schema)
+            await check_consumer_schema(self._broker, topic, request.schema)
             subscribed = Subscribed(
                 topic, *await topic.subscriptions.subscribe(self._connection, request, self._forget)
             )
+            subscribed.consumer.takes_any_schema = request.schema.type == Schema.AutoConsume
             wanted = self._subscribing.get(request.consumer_id) == request.request_id
             if self._connection.closed or not wanted:
                 subscribed.leave()  # The client has given up.

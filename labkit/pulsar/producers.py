@@ -30,7 +30,6 @@ from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, too_many
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, encode_frame
 from labkit.pulsar.refusals import NO_TRANSACTIONS
-from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
 from labkit.pulsar.traffic import Traffic
 from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
@@ -257,9 +256,7 @@ class Registration:
                 check_name(request.initial_subscription_name, "subscription")
         await connection.check_may(request.topic, PRODUCE)
         topic = await broker.topic(request.topic)
-        version = NO_VERSION
-        if request.HasField("schema"):
-            version = await broker.schemas.register(topic.name, request.schema)
+        version = await broker.schemas.register(topic.name, request.schema)
         if subscription := request.initial_subscription_name:
             await connection.check_may(request.topic, CONSUME, subscription=subscription)
             await topic.subscriptions.create(subscription)

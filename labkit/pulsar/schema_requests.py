@@ -6,10 +6,12 @@ In Pulsar: `broker/service/ServerCnx.java`.
 from functools import partial
 
 from labkit.model.errors import LabkitError
-from labkit.model.proto.pulsar_pb2 import BaseCommand
+from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.connection import Connection
+from labkit.pulsar.schemas import encode_version
+from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.names import full_name
 
 
@@ -23,8 +25,10 @@ async def _get_schema(
     schemas = broker.schemas
     try:
         await connection.check_may(request.topic, PRODUCE, CONSUME)
-        schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
-        response.schema.CopyFrom(schema)
+        version = request.schema_version if request.HasField("schema_version") else None
+        found = await schemas.get(request.topic, version)
+        response.schema_version = encode_version(found.number)
+        response.schema.CopyFrom(found.schema)
     except LabkitError as error:
         response.error_code, response.error_message = connection.refusal(error)
     connection.send(answer)
@@ -46,6 +50,18 @@ async def _get_or_create_schema(
     except LabkitError as error:
         response.error_code, response.error_message = connection.refusal(error)
     connection.send(answer)
+
+
+async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
+    """Compare the schema of a consumer that subscribes with those of its topic.
+
+    Raises what `Schemas.check_consumer` raises.
+    """
+    consumers = (each for some in topic.subscriptions.all for each in some.consumers)
+    is_used = topic.producers or not all(each.takes_any_schema for each in consumers)
+    has_messages = any(link.entry_count for link in topic.ledger.ledgers)
+    is_idle = not is_used and not has_messages
+    await broker.schemas.check_consumer(topic.name, schema, is_idle=is_idle)
 
 
 def serve_schemas(broker: BrokerService, connection: Connection) -> None:

@@ -1,134 +1,297 @@
 """Schemas of a topic's messages, by version.
 
-    /schemas/TENANT/NAMESPACE/TOPIC/0, 1, 2, ...     a `Schema` each
+All partitions of a topic share its schemas.  A producer that brings a known schema gets its
+version; a new one must fit the earlier ones as the namespace's strategy says (`schema_checks`), by
+default FULL.  A consumer brings a schema to read with: while the topic has one it is only compared,
+never stored.
 
-All partitions of a topic share its schemas.  A client that registers a known schema gets its
-version.  A new schema must have the type of the newest, and for Avro and JSON each of the two must
-be able to read what the other writes (Pulsar's default, FULL).  A version's znode is created once,
-so two clients that register new schemas at the same moment get two versions.
+Deleted schemas are gone, and their numbers are not given out again, as messages with these numbers
+may still be stored.  Only if the topic is deleted, too, numbers begin with 0 again.
 
-Pulsar keeps the schemas in ledgers, and only their positions in the metadata store.
-
-In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`.
+In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
+`addSchemaIfIdleOrCheckCompatible`).
 """
 
-from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from labkit.client.bookkeeper import BookKeeper
 from labkit.model.proto.pulsar_pb2 import Schema, ServerError
-from labkit.pulsar.avro_compatibility import incompatibility
 from labkit.pulsar.errors import BrokerError, refused_names
+from labkit.pulsar.schema_checks import (
+    Strategy,
+    check_definition,
+    incompatibility,
+    is_same_definition,
+)
+from labkit.pulsar.schema_policy import read_schema_policy
+from labkit.pulsar.schema_storage import (
+    Located,
+    SchemasChangedError,
+    SchemaStorage,
+    SchemaVersion,
+    StoredSchema,
+    definition_hash,
+)
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
-_RECORDS = (Schema.Avro, Schema.Json)
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
 """Types of a client that sends or receives bytes, whatever the topic's schema is."""
 NO_VERSION = b""
 """The version of messages without a schema.  It is sent to clients, since the Java client needs the
 field.
 """
-
+NO_NUMBER = -1
+"""Instead of a version's number: there is none."""
 
 LARGEST_SCHEMA = 512 * 1024
-"""In bytes: half of the largest znode."""
+"""In bytes.  Each version is read whole."""
 MOST_VERSIONS = 1000
-_VERSION_SIZE = 8
+"""With a node of 64 KiB for their ledgers."""
+_LARGEST_LIST = 16 * 1024 * 1024
+"""Bytes of definitions in the answer to a request for all versions."""
+_VERSION_SIZES = (8, 64)
+"""Clients before Pulsar 2.4 send 64 bytes, of which the first 8 count."""
 
 
-def encode_version(version: int) -> bytes:
+def encode_version(number: int) -> bytes:
     """The version in the form that messages carry."""
-    return version.to_bytes(_VERSION_SIZE, "big")
+    return number.to_bytes(8, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedSchema:
+    """A version that is not deleted."""
+
+    number: int
+    schema: Schema
+    timestamp_ms: int
 
 
 class Schemas:
-    """The schemas of all topics."""
+    """The schemas of all topics, each named by the full name of a topic or of a partition.
 
-    def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+    Every call raises `BrokerError` for what a client must not do, and what `SchemaStorage` raises.
+    """
+
+    def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
+        self._client = client
+        self._storage = SchemaStorage(client, config)
+        self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """The schema's version for the topic, or partition, with this full name.
-
-        Schemas that stand for bytes have no version.  Raises `BrokerError` for a schema that does
-        not fit the newest.
+        """The schema's version, which is new unless the topic has it; none, if the type is that of
+        plain bytes.
         """
         if schema.type in _NO_SCHEMA:
+            await self._check_may_do_without(topic)
             return NO_VERSION
         if schema.ByteSize() > LARGEST_SCHEMA:
             raise BrokerError(
                 ServerError.NotAllowedError,
                 f"a schema of {schema.ByteSize()} bytes; at most {LARGEST_SCHEMA} are allowed",
             )
-        path = _path(topic)
-        while True:
-            count = await self._count(path)
-            newest = None
-            for version in reversed(range(count)):
-                known = await self._load(path, version)
-                if (known.type, known.schema_data) == (schema.type, schema.schema_data):
-                    return encode_version(version)
-                newest = newest or known
-            if newest is not None:
-                _check(topic, newest, schema)
-            if count >= MOST_VERSIONS:
-                raise BrokerError(
-                    ServerError.IncompatibleSchema,
-                    f"{topic} has {count} versions of its schema, and may have no more; delete it",
-                )
-            try:
-                data = schema.SerializeToString(deterministic=True)
-                await self._store.create(f"{path}/{count}", data)
-            except NodeExistsError:
-                continue  # Another client added one at this moment.
-            return encode_version(count)
+        check_definition(schema)
+        # Of many producers that bring the same new schema, all but one would write it in vain.
+        async with self._changing.setdefault(_schema_id(topic), asyncio.Lock()):
+            while True:
+                try:
+                    return encode_version(await self._register(topic, schema))
+                except SchemasChangedError:
+                    continue  # Another broker added a version at this moment.
 
-    async def get(self, topic: str, version: bytes = b"") -> tuple[Schema, bytes]:
-        """The given version of the topic's schema, or the newest.  Raises `BrokerError`."""
-        path = _path(topic)
-        count = await self._count(path)
-        number = int.from_bytes(version[-_VERSION_SIZE:], "big") if version else count - 1
-        if not 0 <= number < count or len(version) > _VERSION_SIZE:
-            wanted = f"version {number} of its schema" if version else "schema"
-            raise BrokerError(ServerError.TopicNotFound, f"{topic} has no {wanted}")
-        return await self._load(path, number), encode_version(number)
+    async def check_consumer(self, topic: str, schema: Schema, *, is_idle: bool) -> None:
+        """Compare a consumer's schema with those of the topic.
+
+        A topic without any takes it, if it `is_idle`: nobody sends or receives, and no messages are
+        stored.
+        """
+        if schema.type in _NO_SCHEMA:
+            return
+        policy = await read_schema_policy(self._client.store, _namespace(topic))
+        strategy = policy.strategy.for_consumers
+        located = await self._storage.locate(_schema_id(topic))
+        if located.current:
+            await self._check_fits(topic, located, schema, strategy)
+        elif is_idle:
+            await self.register(topic, schema)
+        elif strategy is not Strategy.ALWAYS_COMPATIBLE:
+            raise BrokerError(
+                ServerError.IncompatibleSchema,
+                f"{topic} is in use without a schema: its messages are bytes",
+            )
+
+    async def get(self, topic: str, version: bytes | None = None) -> NumberedSchema:
+        """The given version of the topic's schema, or the newest."""
+        if version is not None and len(version) not in _VERSION_SIZES:
+            raise _not_there(topic, f"version of {len(version)} bytes of its schema")
+        number = None if version is None else int.from_bytes(version[:8], "big")
+        return await self.find(topic, number)
+
+    async def find(self, topic: str, number: int | None = None) -> NumberedSchema:
+        """The version with this number, or the newest."""
+        current = (await self._storage.locate(_schema_id(topic))).current
+        wanted = [each for each in current if number in (None, each.number)]
+        found = await self._read(topic, wanted[-1]) if wanted else None
+        if found is None:
+            what = "schema" if number is None else f"version {number} of its schema"
+            raise _not_there(topic, what)
+        return found
+
+    async def find_all(self, topic: str) -> list[NumberedSchema]:
+        """All versions, oldest first."""
+        found, size = [], 0
+        current = (await self._storage.locate(_schema_id(topic))).current
+        async for each in self._read_all(topic, current):
+            found.append(each)
+            size += each.schema.ByteSize()
+            if size > _LARGEST_LIST:
+                raise BrokerError(
+                    ServerError.NotAllowedError,
+                    f"the schemas of {topic} have more than {_LARGEST_LIST} bytes together; ask for"
+                    " one version after the other",
+                )
+        return found
+
+    async def stored_versions(self, topic: str) -> tuple[SchemaVersion, ...]:
+        """Where all versions and deletions are stored, oldest first."""
+        located = await self._storage.locate(_schema_id(topic))
+        if not located.versions:
+            raise _not_there(topic, "schema")
+        return located.versions
+
+    async def number_of(self, topic: str, schema: Schema) -> int:
+        """The number of the version with this definition, or `NO_NUMBER`."""
+        located = await self._storage.locate(_schema_id(topic))
+        found = await self._known(topic, located, schema)
+        return NO_NUMBER if found is None else found
+
+    async def check_compatible(self, topic: str, schema: Schema) -> Strategy:
+        """Check whether the topic would take the schema, and return what its namespace asks."""
+        check_definition(schema)
+        policy = await read_schema_policy(self._client.store, _namespace(topic))
+        located = await self._storage.locate(_schema_id(topic))
+        await self._check_fits(topic, located, schema, policy.strategy)
+        return policy.strategy
+
+    async def delete_versions(self, topic: str) -> int:
+        """Delete all versions; their numbers stay used.  Returns the number that marks this, or
+        `NO_NUMBER` if there was never a schema.
+        """
+        schema_id = _schema_id(topic)
+        while True:
+            located = await self._storage.locate(schema_id)
+            if not located.current:
+                return located.next_number - 1
+            nothing = Schema(name="", type=Schema.Schemaless, schema_data=b"")
+            deletion = StoredSchema(nothing, self._client.wall_clock_ms(), is_deletion=True)
+            try:
+                return await self._storage.append(schema_id, located, deletion)
+            except SchemasChangedError:
+                continue
 
     async def delete(self, topic: str) -> None:
-        """Forget all versions."""
-        path = _path(topic)
-        try:
-            for version in await self._store.children(path):
-                await self._store.delete(f"{path}/{version}")
-            await self._store.delete(path)
-        except NoNodeError:
-            pass  # There is none, or another client deletes it, too.
+        """Delete all versions and their numbers, with the topic."""
+        await self._storage.delete(_schema_id(topic))
 
-    async def _count(self, path: str) -> int:
-        try:
-            return len(await self._store.children(path))
-        except NoNodeError:
-            return 0
+    async def _register(self, topic: str, schema: Schema) -> int:
+        located = await self._storage.locate(_schema_id(topic))
+        known = await self._known(topic, located, schema)
+        if known is None:
+            known = await self._same(topic, located, schema)
+        if known is not None:
+            return known
+        await self._check_may_add(topic, located, schema)
+        stored = StoredSchema(schema, self._client.wall_clock_ms())
+        return await self._storage.append(_schema_id(topic), located, stored)
 
-    async def _load(self, path: str, version: int) -> Schema:
+    async def _check_may_add(self, topic: str, located: Located, schema: Schema) -> None:
+        policy = await read_schema_policy(self._client.store, _namespace(topic))
+        if not policy.allow_auto_update:
+            raise BrokerError(
+                ServerError.IncompatibleSchema,
+                f"{topic} does not have the schema {schema.name!r}, and its namespace lets clients"
+                " add none (is_allow_auto_update_schema)",
+            )
+        await self._check_fits(topic, located, schema, policy.strategy)
+        if (count := len(located.versions)) >= MOST_VERSIONS:
+            raise BrokerError(
+                ServerError.IncompatibleSchema,
+                f"{topic} has had {count} versions of its schema, and may have no more; delete it"
+                " with ?force=true",
+            )
+
+    async def _check_may_do_without(self, topic: str) -> None:
+        """A namespace may enforce schemas where a topic has one."""
+        policy = await read_schema_policy(self._client.store, _namespace(topic))
+        if policy.validation_enforced:
+            located = await self._storage.locate(_schema_id(topic))
+            if located.current:
+                raise BrokerError(
+                    ServerError.IncompatibleSchema,
+                    f"{topic} has a schema, and its namespace wants producers to have one"
+                    " (schema_validation_enforced)",
+                )
+
+    async def _known(self, topic: str, located: Located, schema: Schema) -> int | None:
+        """The number of the version with these bytes and this type."""
+        wanted = definition_hash(schema)
+        # Types share definitions: that of all primitive ones is empty.
+        alike = [each for each in located.current if each.hash == wanted]
+        async for found in self._read_all(topic, alike):
+            if found.schema.type == schema.type:
+                return found.number
+        return None
+
+    async def _same(self, topic: str, located: Located, schema: Schema) -> int | None:
+        """The number of the version that says the same in other words."""
+        async for found in self._read_all(topic, located.current):
+            if is_same_definition(found.schema, schema):
+                return found.number
+        return None
+
+    async def _check_fits(
+        self, topic: str, located: Located, schema: Schema, strategy: Strategy
+    ) -> None:
+        wanted = located.current if strategy.is_transitive else located.current[-1:]
+        async for old in self._read_all(topic, wanted):
+            if problem := incompatibility(old.schema, schema, strategy):
+                raise BrokerError(
+                    ServerError.IncompatibleSchema,
+                    f"the schema {schema.name!r} does not fit version {old.number} of that of"
+                    f" {topic} ({strategy.value}): {problem}",
+                )
+
+    async def _read_all(
+        self, topic: str, versions: Sequence[SchemaVersion]
+    ) -> AsyncIterator[NumberedSchema]:
         """One at a time: all of them together might not fit into memory."""
-        data, _ = await self._store.get(f"{path}/{version}")
-        return Schema.FromString(data)
+        for version in versions:
+            if (found := await self._read(topic, version)) is not None:
+                yield found
+
+    async def _read(self, topic: str, version: SchemaVersion) -> NumberedSchema | None:
+        stored = await self._storage.read(_schema_id(topic), version)
+        if stored is None or stored.is_deletion:
+            return None
+        return NumberedSchema(version.number, stored.schema, stored.timestamp_ms)
 
 
-def _check(topic: str, newest: Schema, schema: Schema) -> None:
-    if schema.type != newest.type:
-        problem = f"it is {Schema.Type.Name(schema.type)}, not {Schema.Type.Name(newest.type)}"
-    elif schema.type in _RECORDS:
-        problem = incompatibility(newest.schema_data, schema.schema_data)
-    else:
-        problem = ""
-    if problem:
-        raise BrokerError(
-            ServerError.IncompatibleSchema,
-            f"the schema {schema.name!r} does not fit the newest one of {topic}: {problem}",
-        )
+def _not_there(topic: str, what: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"{topic} has no {what}")
 
 
-def _path(topic: str) -> str:
+def _namespace(topic: str) -> str:
+    with refused_names():
+        return namespace_of(full_name(topic))
+
+
+def _schema_id(topic: str) -> str:
     with refused_names():
         name = full_name(topic)
     without_partition = name.removesuffix(partition_name("", partition_of(name)))
     local = without_partition.rsplit("/", 1)[1]
-    return f"/schemas/{namespace_of(name)}/{encoded(local)}"
+    return f"{namespace_of(name)}/{encoded(local)}"

@@ -4,9 +4,10 @@ import json
 
 from labkit.model.message_id import LATEST, MessageId
 from labkit.model.proto.pulsar_pb2 import BaseCommand
-from labkit.pulsar.avro_compatibility import incompatibility
+from labkit.pulsar.avro_compatibility import parse_definition, reading_problem
 from labkit.pulsar.dispatch.entry import read_entry
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
+from labkit.pulsar.schema_types import join_pair, split_pair
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.messages import (
     OutgoingMessage,
@@ -61,6 +62,11 @@ def _frame(data: bytes) -> object:
     return body_of(command), is_whole(message)
 
 
+def _compared(data: bytes) -> object:
+    known, read = parse_definition(RECORD), parse_definition(data)
+    return reading_problem(known, read), reading_problem(read, known)
+
+
 PULSAR_TARGETS = (
     Target("pulsar frame", _frame, _commands()),
     Target(
@@ -72,5 +78,6 @@ PULSAR_TARGETS = (
     Target("MessageID's bytes", MessageId.from_bytes, IDS),
     Target("owner of a bundle", decode_owner, (encode_owner(BROKER),)),
     Target("broker's address", lambda data: decode_broker("b:80", data), (encode_broker(BROKER),)),
-    Target("schema of a record", lambda data: incompatibility(RECORD, data), (RECORD,)),
+    Target("schema of a record", _compared, (RECORD,)),
+    Target("schema of keys and values", split_pair, (join_pair(b"a", RECORD),)),
 )

@@ -17,8 +17,11 @@ from labkit.live.net import LOOPBACK
 from labkit.live.peer_log import PeerLog
 from labkit.metadata.registration import register_bookie
 from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.pulsar.schema_storage import Located, SchemaStorage, StoredSchema
+from labkit.pulsar.schemas import Schemas
 from labkit.topic.names import LONGEST_NAME
 from tests.pulsar.held import HeldBroker, held_broker
+from tests.topic.clients import NOW_MS, PlayedClient
 from tests.until import until_true
 
 PARTITIONS = "/admin/v2/persistent/t/n/x/partitions"
@@ -284,29 +287,37 @@ async def test_the_brokers_of_any_cluster_are_listed(site: Site, name: str) -> N
 SCHEMA = "/admin/v2/schemas/t/n/x/schema"
 
 
+@pytest.fixture
+def ledgers(site: Site) -> PlayedClient:
+    """Where the broker stores schemas."""
+    client = PlayedClient()
+    site.broker.schemas = Schemas(client.real, site.broker.config.managed_ledger)
+    return client
+
+
 @pytest.mark.parametrize(
-    ("name", "number"),
+    ("name", "number", "text"),
     [
-        ("BOOLEAN", Schema.Bool),
-        ("KEY_VALUE", Schema.KeyValue),
-        ("LOCAL_DATE_TIME", Schema.LocalDateTime),
-        ("PROTOBUF_NATIVE", Schema.ProtobufNative),
-        ("INT32", Schema.Int32),
-        ("AVRO", Schema.Avro),
+        ("BOOLEAN", Schema.Bool, ""),
+        ("KEY_VALUE", Schema.KeyValue, '{"key":"","value":""}'),
+        ("LOCAL_DATE_TIME", Schema.LocalDateTime, ""),
+        ("INT32", Schema.Int32, ""),
+        ("AVRO", Schema.Avro, '"int"'),
     ],
 )
 async def test_types_of_schemas_have_the_names_of_pulsars_tools(
-    site: Site, name: str, number: "Schema.Type"
+    site: Site, ledgers: PlayedClient, name: str, number: "Schema.Type", text: str
 ) -> None:
-    text = '{"key":"","value":""}' if name == "KEY_VALUE" else "{}"
     body = json.dumps({"type": name, "schema": text, "properties": {}}).encode()
     assert await site.say("POST", SCHEMA, body) == 200
-    stored, _ = await site.broker.schemas.get("persistent://t/n/x", b"")
-    assert stored.type == number
+    stored = await site.broker.schemas.get("persistent://t/n/x")
+    assert stored.schema.type == number
     assert json.loads((await site.ask("GET", SCHEMA))[2])["type"] == name
 
 
-async def test_a_schema_of_keys_and_values_is_a_document_over_http(site: Site) -> None:
+async def test_a_schema_of_keys_and_values_is_a_document_over_http(
+    site: Site, ledgers: PlayedClient
+) -> None:
     key = json.dumps({"type": "record", "name": "K", "fields": [], "doc": "k" * 200})
     value = json.dumps({"type": "record", "name": "V", "fields": []})
     stored = Schema(name="x", type=Schema.KeyValue)
@@ -318,17 +329,18 @@ async def test_a_schema_of_keys_and_values_is_a_document_over_http(site: Site) -
     assert json.loads(data) == {"key": json.loads(key), "value": json.loads(value)}
     body = json.dumps({"type": "KEY_VALUE", "schema": data, "properties": {}}).encode()
     assert await site.say("POST", SCHEMA.replace("/x/", "/y/"), body) == 200
-    again, _ = await site.broker.schemas.get("persistent://t/n/y", b"")
-    parts = again.schema_data.partition(b'{"type":"record","name":"V"')
+    again = await site.broker.schemas.get("persistent://t/n/y")
+    parts = again.schema.schema_data.partition(b'{"type":"record","name":"V"')
     assert parts[0][:4] == struct.pack(">i", len(parts[0]) - 8)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xa4", b"\0\0\0\xa4{", b"\0\0\0\1{\0\0\0\1}", b"\xff" * 8])
-async def test_any_bytes_that_a_client_stored_as_a_schema_can_be_shown(
-    site: Site, data: bytes
+async def test_any_bytes_that_are_stored_as_a_schema_can_be_shown(
+    site: Site, ledgers: PlayedClient, data: bytes
 ) -> None:
     schema = Schema(name="x", type=Schema.KeyValue, schema_data=data)
-    await site.broker.schemas.register("persistent://t/n/x", schema)
+    storage = SchemaStorage(ledgers.real, site.broker.config.managed_ledger)
+    await storage.append("t/n/x", Located(), StoredSchema(schema, 0))
     assert await site.say("GET", SCHEMA) == 200
 
 
@@ -340,13 +352,75 @@ async def test_what_does_not_fit_the_type_of_keys_and_values_is_refused(
     assert await site.say("POST", SCHEMA, body) == 400
 
 
+def body_of(definition: str, name: str = "AVRO") -> bytes:
+    return json.dumps({"type": name, "schema": definition, "properties": {}}).encode()
+
+
+async def test_the_paths_for_schemas_answer_with_pulsars_json(
+    site: Site, ledgers: PlayedClient
+) -> None:
+    async def answer(method: str, path: str, body: bytes = b"") -> tuple[int, object]:
+        status, _, text = await site.ask(method, f"/admin/v2/schemas/t/n/x/{path}", body)
+        return status, json.loads(text)
+
+    plain, other = body_of("", "STRING"), body_of("", "INT32")
+    found = {"version": 0, "type": "STRING", "timestamp": NOW_MS, "data": "", "properties": {}}
+    index = {"ledgerId": 1, "entryId": 0, "version": 0}
+    assert await answer("GET", "schemas") == (200, {"getSchemaResponses": []})
+    assert await answer("DELETE", "schema") == (200, {"version": -1})
+    assert await answer("POST", "schema", plain) == (200, {"version": {"version": 0}})
+    assert await answer("GET", "schema") == (200, found)
+    assert await answer("GET", "schema/0") == (200, found)
+    assert await answer("GET", "schemas") == (200, {"getSchemaResponses": [found]})
+    assert await answer("GET", "metadata") == (200, {"info": index, "index": [index]})
+    assert await answer("POST", "version", plain) == (200, {"version": 0})
+    assert await answer("POST", "version", other) == (200, {"version": -1})
+    fits = {"compatibility": True, "schemaCompatibilityStrategy": "FULL"}
+    assert await answer("POST", "compatibility", plain) == (200, fits)
+    for path in ("compatibility", "schema"):
+        status, refused = await answer("POST", path, other)
+        assert (status, "it is INT32, not STRING" in str(refused)) == (409, True)
+    assert await answer("DELETE", "schema") == (200, {"version": 1})
+    assert (await answer("GET", "schema"))[0] == 404
+    assert (await answer("GET", "schema/0"))[0] == 404
+    assert await answer("POST", "schema", other) == (200, {"version": {"version": 2}})
+    assert await answer("DELETE", "schema?force=true") == (200, {"version": -1})
+    assert await answer("POST", "schema", other) == (200, {"version": {"version": 0}})
+
+
+@pytest.mark.parametrize("definition", ['"hello"', '""', "", "["])
+async def test_garbage_is_refused_as_a_definition(
+    site: Site, ledgers: PlayedClient, definition: str
+) -> None:
+    for path in (SCHEMA, "/admin/v2/schemas/t/n/x/compatibility"):
+        assert await site.say("POST", path, body_of(definition)) == 422
+    assert ledgers.ledgers == {}
+
+
+async def test_a_namespaces_policies_for_schemas_are_read_and_set(site: Site) -> None:
+    async def answer(method: str, key: str, body: bytes = b"") -> tuple[int, object]:
+        status, _, text = await site.ask(method, f"/admin/v2/namespaces/t/n/{key}", body)
+        return status, json.loads(text) if text else None
+
+    strategy = "schemaCompatibilityStrategy"
+    assert await answer("GET", strategy) == (200, "UNDEFINED")
+    assert await answer("PUT", strategy, b'"FORWARD"') == (204, None)
+    assert await answer("GET", strategy) == (200, "FORWARD")
+    assert (await answer("PUT", strategy, b'"SIDEWAYS"'))[0] == 400
+    for key, default in (("isAllowAutoUpdateSchema", True), ("schemaValidationEnforced", False)):
+        assert await answer("GET", key) == (200, default)
+        assert await answer("POST", key, json.dumps(not default).encode()) == (204, None)
+        assert await answer("GET", key) == (200, not default)
+        assert (await answer("POST", key, b"1"))[0] == 400
+
+
 async def test_an_unforeseen_error_is_one_line_with_its_place(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr(site.broker.schemas, "get", fail)
+    monkeypatch.setattr(site.broker.schemas, "find", fail)
     status, kind, answer = await site.ask("GET", SCHEMA)
     assert (status, kind, json.loads(answer)) == (
         500,

@@ -54,6 +54,8 @@ class Consumer:
         """The entries that it has and has not acknowledged, with their keys' hashes."""
         self.epoch = 0
         self.traffic = Traffic()
+        self.takes_any_schema = False
+        """Whether it reads whatever schema the topic has (AUTO_CONSUME)."""
         self._connection = connection
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.

@@ -29,6 +29,7 @@ public class Driver {
         AcknowledgingScenarios.add(SCENARIOS);
         ReaderScenarios.add(SCENARIOS);
         SchemaScenarios.add(SCENARIOS);
+        SchemaAdminScenarios.add(SCENARIOS);
         RefusalScenarios.add(SCENARIOS);
         TopicAdminScenarios.add(SCENARIOS);
         BufferedReader lines =
