@@ -91,6 +91,7 @@ class Subscriptions:
     async def create(self, name: str) -> None:
         """Create a durable subscription from the earliest entry on, unless the name exists."""
         async with self._changing:
+            self._check_open()
             if name not in self._by_name:
                 command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)
                 command.subscription = name
@@ -122,6 +123,11 @@ class Subscriptions:
         """Make everything from the position on unacknowledged; disconnects the consumers first."""
         async with self._changing:
             self._check_open()
+            if self._by_name.get(subscription.name) is not subscription:
+                raise BrokerError(
+                    ServerError.SubscriptionNotFound,
+                    f"the subscription {subscription.name!r} of {self._topic} was deleted",
+                )
             subscription.disconnect()
             await subscription.cursor.reset(first_from(self._ledger, position))
 
@@ -169,7 +175,9 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            await self._delete(subscription)
+            # An earlier request may have deleted it, and another client created it again.
+            if self._by_name.get(subscription.name) is subscription:
+                await self._delete(subscription)
 
     async def _delete(self, subscription: Subscription) -> None:
         del self._by_name[subscription.name]

@@ -101,12 +101,20 @@ class BrokerTopic:
             )
 
     async def close(self) -> None:
-        """Store and acknowledge what has come, disconnect all clients, and close the ledgers."""
-        if self.is_ended:
-            return
-        self.is_ended = True
-        self.access.close()
-        self.publisher.stop()
+        """Store and acknowledge what has come, disconnect all clients, and close the ledgers.
+
+        Returns when all of that is done, even if another call began it.  Raises what
+        `ManagedLedger.close` raises.
+        """
+        if self._closing is None:
+            self.is_ended = True
+            self.access.close()
+            self.publisher.stop()
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        # Others may wait for it, too: a caller that is cancelled must not stop it halfway.
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self.publisher.settled()
         for producer in list(self.producers.values()):
             producer.send_away()
@@ -119,12 +127,12 @@ class BrokerTopic:
         self._recorder.record("topic.closed", note=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once: this broker acknowledges nothing more."""
-        if not self.is_ended:
-            self.is_ended = True
-            self.access.close()
-            self.publisher.fail(error)
-            self.subscriptions.disconnect()
+        """Stop at once, even in the middle of `close`: this broker acknowledges nothing more."""
+        self.is_ended = True
+        self.access.close()
+        self.publisher.fail(error)
+        self.subscriptions.disconnect()
+        if self._closing is None:
             self._recorder.record("topic.ended", note=f"{self.name}: {error}")
             self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
 

@@ -128,8 +128,7 @@ class ManagedLedger:
     async def set_property(self, name: str, value: str) -> None:
         """Store a property of the chain.  Raises what ended this, and what `trim` raises."""
         async with self._turn:
-            if self._ended is not None:
-                raise self._ended
+            self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
 
     # Appending
@@ -164,11 +163,12 @@ class ManagedLedger:
                 f"an entry of more than {MAX_PAYLOAD_SIZE} bytes: it fits into no frame"
             )
         async with self._turn:
-            if self._ended is not None:
-                raise self._ended
+            self._check_open()
             if self._writer is not None:
                 with suppress(LabkitError):  # Whether the writer has ended is asked below.
                     await self._writer.drain()
+            # Again: another owner may have taken over while these entries waited.
+            self._check_open()
             self.queue.add(entries)
             await self.push_waiting()
 
@@ -253,8 +253,7 @@ class ManagedLedger:
 
         Raises what ended this, `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
-        if self._ended is not None:
-            raise self._ended
+        self._check_open()
         return await self._cursors.open(
             name, start, durable, properties or {}, cursor_properties or {}
         )
@@ -305,6 +304,10 @@ class ManagedLedger:
         except ManagedLedgerFencedError as error:
             self.end(error)
             raise
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            raise self._ended
 
     def _stop(self, error: LabkitError) -> None:
         self._ended = error

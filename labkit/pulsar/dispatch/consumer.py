@@ -52,6 +52,7 @@ class Consumer:
         self.pending: dict[Position, int] = {}
         """The entries that it has and has not acknowledged, with their keys' hashes."""
         self.epoch = 0
+        self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.
@@ -95,6 +96,7 @@ class Consumer:
 
     def disconnect(self) -> None:
         """Close the consumer: its client looks the topic up and subscribes again."""
+        self.is_connected = False
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id
