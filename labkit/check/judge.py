@@ -23,6 +23,7 @@ from labkit.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAre
 from labkit.check.deliveries import (
     AcknowledgedIsNotDeliveredAgain,
     DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
     NoMessageIsSkipped,
     OwnersConsumersGetAllInOrder,
 )
@@ -120,6 +121,7 @@ CHECKS: tuple[type[Check], ...] = (
     MessagesKeepTheirContent,
     OwnersConsumersGetAllInOrder,
     DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
     NoMessageIsSkipped,
     AcknowledgedIsNotDeliveredAgain,
     LostBookiesLedgersAreMarked,

@@ -77,6 +77,8 @@ class Answers:
         *,
         in_order: bool,
         durable: bool,
+        keeps_keys: bool,
+        connection: int,
     ) -> None:
         """A consumer of the subscription got this message from that broker; `came`: the number of
         answers before it arrived.
@@ -84,8 +86,9 @@ class Answers:
         place = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         who = consumer, broker, subscription, in_order, durable
+        line = message.key if keeps_keys else "", connection
         where = place.ledger_id, place.entry_id, place.batch_index
-        self.noted.append(MessageDelivered(len(self._rows), came, *who, content, *where))
+        self.noted.append(MessageDelivered(len(self._rows), came, *who, *line, content, *where))
 
     def entry_acknowledged(
         self,

@@ -280,7 +280,9 @@ class TopicOwnership:
                     await self._mark_disabled(bundle)
 
     async def release(self, bundle: NamespaceBundle) -> None:
-        """The last step, after `disable`: at the next lookup the broker that is asked may take the bundle."""
+        """The last step, after `disable`: at the next lookup the broker that is asked may take the
+        bundle.
+        """
         while True:
             async with self._turn:
                 # The bundle may be lost with a session by now, and acquired again for others.

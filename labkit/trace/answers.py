@@ -78,7 +78,9 @@ class MessageDelivered(NamedTuple):
     """A consumer of the subscription got this message from that broker, stored as this entry.
     `came`: the number of answers before it arrived; a busy consumer takes it later.
     `in_order`: the subscription's type promises the order of the topic.  `durable`: it stays when
-    its consumer leaves, and the topic keeps what it has not acknowledged.
+    its consumer leaves, and the topic keeps what it has not acknowledged.  `key`: the message's key
+    if the subscription's type promises the order of each key; `connection`: the number of the
+    consumer's connection.
     """
 
     at: int
@@ -88,6 +90,8 @@ class MessageDelivered(NamedTuple):
     subscription: str
     in_order: bool
     durable: bool
+    key: str
+    connection: int
     message: MessageContent
     ledger: int
     entry: int

@@ -67,13 +67,16 @@ class Topic(Story):
         to: str = "c",
         in_order: bool = True,
         durable: bool = True,
+        key: str = "",
+        connection: int = 1,
         waited: int = 0,
     ) -> "Topic":
         """Messages, by their numbers, from these places; they came that many answers before."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             who, came = (to, broker, "s", in_order, durable), len(self.answers) - waited
-            got = MessageDelivered(len(self.rows), came, *who, content, ledger, entry, 0)
+            line = key, connection
+            got = MessageDelivered(len(self.rows), came, *who, *line, content, ledger, entry, 0)
             self.answers.append(got)
         return self
 
