@@ -26,15 +26,15 @@ grow, acknowledged messages are kept, stored once, in their producer's order and
 receipts say, one owner, every error is expected.
 After them come the invariants of the public TLA+ specification, under their names there; then what
 callers are answered is true, messages keep their content, consumers get them (or those of each key)
-in order, without a gap and not again, what is lost is marked and repaired, and each step of a
-client's work ends.
+in order, without a gap and not again, an unloaded topic is closed, what is lost is marked and
+repaired, and each step of a client's work ends.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
 Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
 `writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `attempts`, `repair`,
-`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `deliveries`, `specification`,
-`specification_end`, `judge`.
+`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `deliveries`, `unloading`,
+`specification`, `specification_end`, `judge`.
 """
 
 from labkit.check.facts import EPILOGUE

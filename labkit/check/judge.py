@@ -64,6 +64,7 @@ from labkit.check.specification_end import (
     LedgerIsClosed,
     NoLogDivergence,
 )
+from labkit.check.unloading import UnloadedTopicsAreClosed
 from labkit.check.verdict import Outcome, Verdict
 from labkit.check.writing import (
     AckFollowsSync,
@@ -124,6 +125,7 @@ CHECKS: tuple[type[Check], ...] = (
     KeysKeepTheirOrder,
     NoMessageIsSkipped,
     AcknowledgedIsNotDeliveredAgain,
+    UnloadedTopicsAreClosed,
     LostBookiesLedgersAreMarked,
     MarkedLedgersAreRepaired,
     StepsEnd,

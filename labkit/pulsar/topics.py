@@ -67,6 +67,7 @@ class BrokerTopic:
         self._recorder = context.recorder
         self._on_ended = on_ended
         self.is_ended = False
+        self._has_stopped = False
         self._closing: asyncio.Task[None] | None = None
         ledger.when_ended(self._ended)
 
@@ -123,17 +124,22 @@ class BrokerTopic:
             if self._deduplication is not None:
                 self._deduplication.snapshot()
         finally:
-            await self.ledger.close()
-        self._recorder.record("topic.closed", note=self.name)
+            try:
+                await self.ledger.close()
+            finally:  # It takes nothing more, even if its end could not be stored.
+                self._has_stopped = True
+                self._recorder.record("topic.closed", note=self.name)
 
     def end(self, error: LabkitError) -> None:
         """Stop at once, even in the middle of `close`: this broker acknowledges nothing more."""
-        self.is_ended = True
+        if self._has_stopped:
+            return
+        self.is_ended = self._has_stopped = True
         self.access.close()
         self.publisher.fail(error)
         self.subscriptions.disconnect()
+        self._recorder.record("topic.ended", note=f"{self.name}: {error}")
         if self._closing is None:
-            self._recorder.record("topic.ended", note=f"{self.name}: {error}")
             self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
 
     def _ended(self, error: LabkitError) -> None:

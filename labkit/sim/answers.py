@@ -21,6 +21,7 @@ from labkit.trace.answers import (
     MessageReceived,
     StartedOver,
     StepOutlastedRun,
+    TopicUnloaded,
     Trimmed,
 )
 from labkit.trace.recorder import Row
@@ -127,6 +128,10 @@ class Answers:
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
         """The topic's chain was stored without these ledgers, its first ones."""
         self.noted.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
+
+    def unloaded(self, broker: str, topic: str) -> None:
+        """The broker says that it has unloaded the topic."""
+        self.noted.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""

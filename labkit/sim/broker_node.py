@@ -47,7 +47,11 @@ class BrokerNode(Node):
     def unload(self, topic: str) -> None:
         """Close a topic in good order."""
         if self.is_up and self.serves and self._broker is not None:
-            self.spawn(self._broker.unload(full_name(topic)))
+            self.spawn(self._unload(self._broker, full_name(topic)))
+
+    async def _unload(self, broker: Broker, topic: str) -> None:
+        await broker.unload(topic)
+        self.world.answers.unloaded(self.name, topic)
 
     def leave(self, for_ms: float) -> None:
         """Give up all topics in good order, then end the process, and come back."""

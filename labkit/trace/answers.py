@@ -148,6 +148,14 @@ class Trimmed(NamedTuple):
     ledgers: tuple[int, ...]
 
 
+class TopicUnloaded(NamedTuple):
+    """A broker has told an administrator that the topic is unloaded."""
+
+    at: int
+    broker: str
+    topic: str
+
+
 class StepOutlastedRun(NamedTuple):
     """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
     ended when it had `waited_s` seconds more, with all faults repaired.
@@ -181,6 +189,7 @@ Answer: TypeAlias = (
     | StartedOver
     | AllAcknowledged
     | Trimmed
+    | TopicUnloaded
     | StepOutlastedRun
     | MarksFound
 )
