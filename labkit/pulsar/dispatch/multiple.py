@@ -33,7 +33,7 @@ from labkit.topic.managed_ledger import ManagedLedger
 MAX_WAITING = 200_000
 """Limit on entries that wait for consumers which take none, while later ones are read for others
 (Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry takes
-about 250 bytes of memory here, and no time.
+150 to 320 bytes of memory here, and does not slow the others down.
 """
 MAX_DUE = 1000
 """Delayed entries that become due in one turn: other clients have their turn before the next."""
