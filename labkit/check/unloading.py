@@ -11,8 +11,8 @@ from labkit.trace.events import Event
 
 
 class UnloadedTopicsAreClosed(Check):
-    """When a broker says that a topic is unloaded, it no longer serves the topic: whoever unloads
-    it next, deletes it, or opens it elsewhere finds nothing of it still open.
+    """When a broker says that a topic is unloaded, it no longer serves the topic: what is done
+    next, such as deleting it or opening it elsewhere, finds nothing of it still open.
     """
 
     def __init__(self, facts: Facts) -> None:

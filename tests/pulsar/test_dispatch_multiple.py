@@ -8,13 +8,11 @@ import pytest
 
 from labkit.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.pulsar.dispatch import multiple
-from labkit.pulsar.dispatch.delayed import Delayed
 from labkit.pulsar.dispatch.hashes import hash_of_key
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.shared import Shared
 from labkit.topic.chain import Position
-from labkit.topic.chain_reader import StoredEntry
 from tests.pulsar.in_memory import Client, MemoryLedger, batch, key_of, message, surroundings
 
 NewDispatcher = Callable[..., Multiple]
@@ -293,92 +291,6 @@ async def test_no_entry_overtakes_one_of_its_key_when_permits_come_during_a_read
     assert slow_client.positions == [(10, 0), (10, 1), (10, 2)]
 
 
-class SlowLedger(MemoryLedger):
-    """Reads wait until `gate` is set."""
-
-    gate: asyncio.Event | None = None
-
-    async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        found = await super().read(start, max_entries, max_bytes)
-        if self.gate is not None:
-            await self.gate.wait()
-        return found
-
-
-class ReadUnderWay:
-    """Two consumers share the keys; the first entries of a key of `first` are with it, and the next
-    one is being read for it.
-    """
-
-    def __init__(self, new_dispatcher: NewDispatcher) -> None:
-        self.first_client, self.second_client = Client(), Client()
-        self.first = self.first_client.consumer("first", permits=2)
-        self.second = self.second_client.consumer("second", permits=100)
-        ranges = AutoSplitRanges()
-        ranges.add(self.first)
-        ranges.add(self.second)
-        key = key_of(ranges, self.first)
-        self.ledger = SlowLedger([message(key, number) for number in range(4)])
-        self.cursor = self.ledger.cursor()
-        choice = KeyShared(AutoSplitRanges(), keeps_order=True)
-        self.dispatcher = new_dispatcher(self.ledger, choice, cursor=self.cursor)
-
-    async def begin(self) -> None:
-        self.dispatcher.add(self.first)
-        self.dispatcher.add(self.second)
-        await settle()
-        assert self.first_client.positions == [(10, 0), (10, 1)]
-        self.ledger.gate = asyncio.Event()
-        self.first.permits += 1
-        self.dispatcher.retry()
-        await settle()
-
-    async def end(self) -> None:
-        assert self.ledger.gate is not None
-        self.ledger.gate.set()
-        await settle()
-
-
-async def test_a_consumer_that_leaves_during_a_read_leaves_its_keys_in_order(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    under_way = ReadUnderWay(new_dispatcher)
-    await under_way.begin()
-    under_way.dispatcher.remove(under_way.first)
-    await under_way.end()
-    assert under_way.second_client.positions == [(10, number) for number in range(4)]
-
-
-async def test_an_entry_given_back_during_a_read_of_a_later_one_comes_first(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    under_way = ReadUnderWay(new_dispatcher)
-    await under_way.begin()
-    under_way.first.permits += 3
-    under_way.dispatcher.redeliver(under_way.first, [(10, 0), (10, 1)], 0)
-    await under_way.end()
-    assert under_way.first_client.positions[2:] == [(10, number) for number in range(4)]
-
-
-async def test_a_consumer_that_joins_during_a_read_gets_no_key_of_which_another_holds_entries(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    under_way = ReadUnderWay(new_dispatcher)
-    await under_way.begin()
-    members = [Client() for _ in range(8)]
-    for member in members:
-        under_way.dispatcher.add(member.consumer())
-    await under_way.end()
-    assert [member.positions for member in members] == [[]] * 8
-    for position in under_way.first_client.positions:
-        under_way.cursor.acknowledge([position])
-        under_way.dispatcher.acknowledged(under_way.first, [position])
-    await settle()
-    clients = [under_way.first_client, under_way.second_client, *members]
-    everything = sorted(position for client in clients for position in client.positions)
-    assert everything == [(10, number) for number in range(4)]
-
-
 async def test_an_entry_whose_read_fails_still_waits(new_dispatcher: NewDispatcher) -> None:
     ledger, client = singles(3), Client()
     dispatcher, consumer = new_dispatcher(ledger), client.consumer()
@@ -392,21 +304,6 @@ async def test_an_entry_whose_read_fails_still_waits(new_dispatcher: NewDispatch
     dispatcher.retry()
     await settle()
     assert client.positions[3:] == [(10, 0), (10, 1), (10, 2)]
-
-
-async def test_more_entries_than_one_turn_takes_become_due_at_once(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(multiple, "MAX_DUE", 3)
-    ledger, client, now_ms = MemoryLedger([delayed_message(60)] * 10), Client(), 50
-    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
-    dispatcher.add(client.consumer())
-    await settle()
-    assert client.positions == []
-    now_ms = 60
-    dispatcher.wake()
-    await settle()
-    assert client.positions == [(10, number) for number in range(10)]
 
 
 async def test_looking_ahead_ends_when_too_many_wait(
@@ -436,57 +333,6 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(
     await settle()
     assert client.positions == [(10, 0), (11, 0), (11, 0)]
     assert not dispatcher.waiting
-
-
-def delayed_message(due_ms: int) -> bytes:
-    metadata = MessageMetadata(
-        producer_name="p", sequence_id=1, publish_time=1, deliver_at_time=due_ms
-    )
-    head = metadata.SerializeToString()
-    return len(head).to_bytes(4, "big") + head + b"x"
-
-
-async def test_a_delayed_entry_is_kept_back_and_stops_no_other(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    ledger, client = MemoryLedger([delayed_message(60), message()]), Client()
-    now_ms = 50
-    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
-    dispatcher.add(client.consumer())
-    await settle()
-    assert client.positions == [(10, 1)]
-    now_ms = 60
-    dispatcher.wake()
-    await settle()
-    assert client.positions == [(10, 1), (10, 0)]
-
-
-async def test_what_is_due_is_delivered_without_another_reason(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    ledger, client = MemoryLedger([delayed_message(60)]), Client()
-    now_ms = 58
-    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
-    dispatcher.add(client.consumer())
-    await settle()
-    now_ms = 60
-    async with asyncio.timeout(10):
-        while not client.positions:  # noqa: ASYNC110 - the alarm rings by itself
-            await asyncio.sleep(0.001)
-    assert client.positions == [(10, 0)]
-
-
-def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
-    delayed = Delayed()
-    delayed.add(30, (1, 0), 5)
-    delayed.add(10, (1, 1), 6)
-    delayed.add(20, (1, 2), 7)
-    assert delayed.next_due_ms() == 10
-    assert delayed.take_due(9, 9) == []
-    assert delayed.take_due(20, 9) == [((1, 1), 6), ((1, 2), 7)]
-    assert delayed.next_due_ms() == 30
-    assert delayed.take_due(99, 9) == [((1, 0), 5)]
-    assert delayed.next_due_ms() is None
 
 
 async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_remembered(

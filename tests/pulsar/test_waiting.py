@@ -187,14 +187,14 @@ def test_waiting_entries_come_in_the_order_of_the_topic_for_each_receiver(
 ) -> None:
     """Compared with a dictionary that is sorted each time."""
     consumers = [Client().consumer(f"c{number}") for number in range(2)]
-    everybody: list[Receiver] = [*consumers, *Receivers]
+    all_receivers: list[Receiver] = [*consumers, *Receivers]
     receivers: dict[int, Receiver] = {}
 
     def receiver_of(key_hash: int) -> Receiver:
-        return receivers.get(key_hash, Receivers.ANYONE)
+        return receivers.get(key_hash, Receivers.ANY_CONSUMER)
 
     waiting, model = WaitingEntries(receiver_of), dict[Position, int]()
-    room = dict[Receiver, int]({consumers[0]: 2, Receivers.ANYONE: 3})
+    room = dict[Receiver, int]({consumers[0]: 2, Receivers.ANY_CONSUMER: 3})
     for change, number in changes:
         position, key_hash = (number // 10, number % 10), number % 5
         if change == "add":
@@ -204,7 +204,7 @@ def test_waiting_entries_come_in_the_order_of_the_topic_for_each_receiver(
             waiting.discard(position)
             model.pop(position, None)
         elif change == "move":
-            receivers[key_hash] = everybody[number % len(everybody)]
+            receivers[key_hash] = all_receivers[number % len(all_receivers)]
             waiting.look_again(key_hash)
         else:
             expected = _expected(model, receiver_of, room, span=8)

@@ -151,10 +151,10 @@ class KeyShared:
         return hash_of_key(sticky_key(metadata))
 
     def receiver_of(self, key_hash: int) -> Receiver:
-        """The owner of the hash; nobody while another consumer holds entries of the hash."""
+        """The owner of the hash; no consumer while another consumer holds entries of the hash."""
         owner, holder = self._ranges.owner_of(key_hash), self._holders.of(key_hash)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
-            return Receivers.NOBODY
+            return Receivers.NO_CONSUMER
         return owner
 
     def choose(self, key_hash: int) -> Consumer | None:

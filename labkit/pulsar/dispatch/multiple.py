@@ -143,7 +143,7 @@ class Multiple(Dispatcher):
         able = [consumer for consumer in self.consumers if consumer.can_take()]
         room: dict[Receiver, int] = {each: self.entries_for(each.permits) for each in able}
         if able:
-            room[Receivers.ANYONE] = self.entries_for(sum(each.permits for each in able))
+            room[Receivers.ANY_CONSUMER] = self.entries_for(sum(each.permits for each in able))
         return room
 
     async def _hand_out_new(self) -> bool:

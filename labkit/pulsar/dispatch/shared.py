@@ -38,8 +38,8 @@ class Shared:
         return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
 
     def receiver_of(self, key_hash: int) -> Receiver:
-        """The consumer that has other chunks of the same message, or anyone."""
-        return self._holders.of(key_hash) or Receivers.ANYONE
+        """The consumer that has other chunks of the same message, or any consumer."""
+        return self._holders.of(key_hash) or Receivers.ANY_CONSUMER
 
     def choose(self, key_hash: int) -> Consumer | None:
         """The consumer that may get an entry now; None: none can take it."""

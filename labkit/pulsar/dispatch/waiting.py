@@ -1,6 +1,6 @@
 """The entries that wait for a consumer, grouped by the consumer that must get them.
 
-    receivers       one consumer, anyone, or nobody for now
+    receivers       one consumer, any consumer, or none for now
       hashes        in the order of their first waiting entries
         entries     in the order of the topic
 
@@ -23,8 +23,8 @@ from labkit.topic.chain import Position
 class Receivers(Enum):
     """Receivers that are not one consumer."""
 
-    ANYONE = "anyone"
-    NOBODY = "nobody for now"
+    ANY_CONSUMER = "any consumer"
+    NO_CONSUMER = "no consumer for now"
 
 
 Receiver: TypeAlias = Consumer | Receivers
@@ -123,7 +123,7 @@ class WaitingEntries:
 
     def _enqueue(self, key_hash: int) -> None:
         receiver = self._receivers[key_hash] = self._receiver_of(key_hash)
-        if receiver is not Receivers.NOBODY:
+        if receiver is not Receivers.NO_CONSUMER:
             queue = self._queues.setdefault(receiver, [])
             heappush(queue, (self._entries[key_hash][0], key_hash))
 
