@@ -25,15 +25,16 @@ is not a loss, nor is a silence of the metadata store, bookies that run stay reg
 grow, acknowledged messages are kept, stored once, in their producer's order and where their
 receipts say, one owner, every error is expected.
 After them come the invariants of the public TLA+ specification, under their names there; then what
-callers are answered is true, messages keep their content, consumers get them in order, without a
-gap and not again, what is lost is marked and repaired, and each step of a client's work ends.
+callers are answered is true, messages keep their content, consumers get them (or those of each key)
+in order, without a gap and not again, an unloaded topic is closed, what is lost is marked and
+repaired, and each step of a client's work ends.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
 Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
 `writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `attempts`, `repair`,
-`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `deliveries`, `specification`,
-`specification_end`, `judge`.
+`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `deliveries`, `unloading`,
+`specification`, `specification_end`, `judge`.
 """
 
 from labkit.check.facts import EPILOGUE

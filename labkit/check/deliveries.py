@@ -6,6 +6,7 @@ In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; it has no su
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Hashable
 from typing import TypeAlias
 
 from labkit.check.facts import Facts
@@ -36,24 +37,29 @@ def _of(delivered: MessageDelivered) -> _Subscription:
     return delivered.message.topic, delivered.subscription
 
 
-class DeliveriesKeepTheOrder(Check):
-    """Consumers of an Exclusive or a Failover subscription get messages in the order of the topic;
-    one that comes again does not count.
+class _InOrder(Check):
+    """Messages that are delivered in one line come in the order of the topic; one that comes again
+    does not count.
     """
+
+    def line_of(self, answer: MessageDelivered) -> Hashable:
+        """What keeps its order; None: the delivery is not judged."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Compare the place of each message with those before it."""
-        last: dict[_Subscription, MessageDelivered] = {}
-        seen: defaultdict[_Subscription, set[tuple[int, int, int]]] = defaultdict(set)
+        last: dict[Hashable, MessageDelivered] = {}
+        seen: defaultdict[Hashable, set[tuple[int, int, int]]] = defaultdict(set)
         for answer in self.facts.answers:
-            if not isinstance(answer, MessageDelivered) or not answer.in_order:
+            line = self.line_of(answer) if isinstance(answer, MessageDelivered) else None
+            if line is None or not isinstance(answer, MessageDelivered):
                 continue
-            place, subscription = answer[-3:], _of(answer)
-            if place in seen[subscription]:
+            place = answer[-3:]
+            if place in seen[line]:
                 continue
             self.judged += 1
-            seen[subscription].add(place)
-            before = last.get(subscription, answer)
+            seen[line].add(place)
+            before = last.get(line, answer)
             if place < before[-3:]:
                 self.broke(
                     self.facts.before(answer),
@@ -61,7 +67,32 @@ class DeliveriesKeepTheOrder(Check):
                     f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
                     f" {before.ledger}:{before.entry}",
                 )
-            last[subscription] = answer
+            last[line] = answer
+
+
+class DeliveriesKeepTheOrder(_InOrder):
+    """Consumers of an Exclusive or a Failover subscription get messages in the order of the topic;
+    one that comes again does not count.
+    """
+
+    def line_of(self, answer: MessageDelivered) -> Hashable:
+        """The whole subscription, whichever consumer is active."""
+        return _of(answer) if answer.in_order else None
+
+
+class KeysKeepTheirOrder(_InOrder):
+    """A consumer of a Key_Shared subscription gets the messages of a key in the order of the topic
+    for as long as it is connected; one that comes again does not count.
+
+    A consumer gets a key only when no other one has unacknowledged messages of the key, so it never
+    gets one that is earlier than those that it was delivered before.
+    """
+
+    def line_of(self, answer: MessageDelivered) -> Hashable:
+        """The key's messages on one connection of a consumer."""
+        return (
+            (*_of(answer), answer.consumer, answer.connection, answer.key) if answer.key else None
+        )
 
 
 class OwnersConsumersGetAllInOrder(Check):

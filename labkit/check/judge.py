@@ -23,6 +23,7 @@ from labkit.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAre
 from labkit.check.deliveries import (
     AcknowledgedIsNotDeliveredAgain,
     DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
     NoMessageIsSkipped,
     OwnersConsumersGetAllInOrder,
 )
@@ -63,6 +64,7 @@ from labkit.check.specification_end import (
     LedgerIsClosed,
     NoLogDivergence,
 )
+from labkit.check.unloading import UnloadedTopicsAreClosed
 from labkit.check.verdict import Outcome, Verdict
 from labkit.check.writing import (
     AckFollowsSync,
@@ -120,8 +122,10 @@ CHECKS: tuple[type[Check], ...] = (
     MessagesKeepTheirContent,
     OwnersConsumersGetAllInOrder,
     DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
     NoMessageIsSkipped,
     AcknowledgedIsNotDeliveredAgain,
+    UnloadedTopicsAreClosed,
     LostBookiesLedgersAreMarked,
     MarkedLedgersAreRepaired,
     StepsEnd,

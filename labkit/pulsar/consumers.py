@@ -12,6 +12,7 @@ without giving the permits back, so it would receive nothing more.
 In Pulsar: `broker/service/ServerCnx.java`.
 """
 
+from collections import Counter
 from collections.abc import Awaitable
 from typing import NamedTuple
 
@@ -61,6 +62,8 @@ class Consumers:
         self._subscribed: dict[int, Subscribed] = {}
         self._subscribing: dict[int, int] = {}
         """The newest request to subscribe, until it is granted."""
+        self._seeking: Counter[int] = Counter()
+        """How many seeks of each consumer are under way."""
         connection.serve(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -87,15 +90,15 @@ class Consumers:
         self._subscribed.clear()
 
     def _forget(self, consumer_id: int) -> None:
-        """Forget a consumer that was disconnected."""
-        self._subscribed.pop(consumer_id, None)
+        """Forget a consumer that was disconnected.  After its own seek it comes back; if not, its
+        subscription may have to be deleted with the connection.
+        """
+        if not self._seeking[consumer_id]:
+            self._subscribed.pop(consumer_id, None)
 
     def _find(self, consumer_id: int) -> Subscribed:
         if consumer_id not in self._subscribed:
-            raise BrokerError(
-                ServerError.ConsumerNotFound,
-                f"this connection has no consumer {consumer_id}; subscribe again",
-            )
+            raise _no_consumer(consumer_id)
         return self._subscribed[consumer_id]
 
     def _succeed(self, request_id: int) -> None:
@@ -158,6 +161,8 @@ class Consumers:
         answer.ackResponse.consumer_id = request.consumer_id
         try:
             subscribed = self._find(request.consumer_id)
+            if not subscribed.consumer.is_connected:
+                raise _no_consumer(request.consumer_id)  # It would count behind the seek.
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
@@ -192,6 +197,7 @@ class Consumers:
         request = command.seek
         subscribed = self._find(request.consumer_id)
         subscriptions = subscribed.topic.subscriptions
+        self._seeking[request.consumer_id] += 1
         try:
             if request.HasField("message_id"):
                 position = position_of(request.message_id)
@@ -201,8 +207,7 @@ class Consumers:
                     subscribed.subscription, request.message_publish_time
                 )
         finally:
-            # A disconnected consumer comes back; if not, the subscription may have to be deleted.
-            self._subscribed.setdefault(request.consumer_id, subscribed)
+            self._seeking[request.consumer_id] -= 1
         self._succeed(request.request_id)
 
     async def _last_message_id(self, command: BaseCommand, _: bytes) -> None:
@@ -225,7 +230,9 @@ class Consumers:
         await subscribed.topic.subscriptions.unsubscribe(
             subscribed.subscription, subscribed.consumer, force=request.force
         )
-        self._subscribed.pop(request.consumer_id, None)
+        # The client may have subscribed again with this id in the meantime.
+        if self._subscribed.get(request.consumer_id) is subscribed:
+            del self._subscribed[request.consumer_id]
         self._succeed(request.request_id)
 
     def _close(self, command: BaseCommand, _: bytes) -> None:
@@ -235,6 +242,13 @@ class Consumers:
         if subscribed is not None:
             subscribed.leave()
         self._succeed(command.close_consumer.request_id)
+
+
+def _no_consumer(consumer_id: int) -> BrokerError:
+    return BrokerError(
+        ServerError.ConsumerNotFound,
+        f"this connection has no consumer {consumer_id}; subscribe again",
+    )
 
 
 def _take_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:

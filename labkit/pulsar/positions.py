@@ -46,7 +46,8 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
     ends = list(accumulate(link.entry_count for link in links))
     # Binary search: a topic may have millions of entries, and each step is a read.
     low, high = 0, ends[-1] if ends else 0
-    position = LATEST
+    # Not the latest: entries that are stored during the search are published later.
+    position = (links[-1].ledger_id, links[-1].entry_count) if links else EARLIEST
     while low < high:
         middle = (low + high) // 2
         at = next(i for i, end in enumerate(ends) if middle < end)

@@ -142,6 +142,11 @@ class Subscriptions:
         """
         async with self._changing:
             self._check_open()
+            if self._by_name.get(subscription.name) is not subscription:
+                raise BrokerError(
+                    ServerError.SubscriptionNotFound,
+                    f"the subscription {subscription.name!r} of {self._topic} was deleted",
+                )
             subscription.disconnect()
             await subscription.cursor.reset(first_from(self._ledger, position))
             if batch is not None:
@@ -192,7 +197,9 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            await self._delete(subscription)
+            # An earlier request may have deleted it, and another client created it again.
+            if self._by_name.get(subscription.name) is subscription:
+                await self._delete(subscription)
 
     async def _delete(self, subscription: Subscription) -> None:
         await self._ledger.delete_cursor(subscription.name)

@@ -77,6 +77,7 @@ class BrokerTopic:
         self._on_ended = on_ended
         self.is_ended = False
         self._is_fenced = False
+        self._has_stopped = False
         self._closing: asyncio.Task[None] | None = None
         ledger.when_ended(self._ended)
 
@@ -158,12 +159,20 @@ class BrokerTopic:
         return last
 
     async def close(self) -> None:
-        """Store and acknowledge what has come, disconnect all clients, and close the ledgers."""
-        if self.is_ended:
-            return
-        self.is_ended = True
-        self.access.close()
-        self.publisher.stop()
+        """Store and acknowledge what has come, disconnect all clients, and close the ledgers.
+
+        Returns when all of that is done, even if another call began it.  Raises what
+        `ManagedLedger.close` raises.
+        """
+        if self._closing is None:
+            self.is_ended = True
+            self.access.close()
+            self.publisher.stop()
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        # Others may wait for it, too: a caller that is cancelled must not stop it halfway.
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self.publisher.settled()
         for producer in list(self.producers.values()):
             producer.send_away()
@@ -172,17 +181,22 @@ class BrokerTopic:
             if self._deduplication is not None:
                 self._deduplication.snapshot()
         finally:
-            await self.ledger.close()
-        self._recorder.record("topic.closed", note=self.name)
+            try:
+                await self.ledger.close()
+            finally:  # It takes nothing more, even if its end could not be stored.
+                self._has_stopped = True
+                self._recorder.record("topic.closed", note=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once: this broker acknowledges nothing more."""
-        if not self.is_ended:
-            self.is_ended = True
-            self.access.close()
-            self.publisher.fail(error)
-            self.subscriptions.disconnect()
-            self._recorder.record("topic.ended", note=f"{self.name}: {error}")
+        """Stop at once, even in the middle of `close`: this broker acknowledges nothing more."""
+        if self._has_stopped:
+            return
+        self.is_ended = self._has_stopped = True
+        self.access.close()
+        self.publisher.fail(error)
+        self.subscriptions.disconnect()
+        self._recorder.record("topic.ended", note=f"{self.name}: {error}")
+        if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
 
     def _ended(self, error: LabkitError) -> None:

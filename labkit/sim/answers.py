@@ -21,6 +21,7 @@ from labkit.trace.answers import (
     MessageReceived,
     StartedOver,
     StepOutlastedRun,
+    TopicUnloaded,
     Trimmed,
 )
 from labkit.trace.recorder import Row
@@ -77,6 +78,8 @@ class Answers:
         *,
         in_order: bool,
         durable: bool,
+        keeps_keys: bool,
+        connection: int,
     ) -> None:
         """A consumer of the subscription got this message from that broker; `came`: the number of
         answers before it arrived.
@@ -84,8 +87,9 @@ class Answers:
         place = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
         who = consumer, broker, subscription, in_order, durable
+        line = message.key if keeps_keys else "", connection
         where = place.ledger_id, place.entry_id, place.batch_index
-        self.noted.append(MessageDelivered(len(self._rows), came, *who, content, *where))
+        self.noted.append(MessageDelivered(len(self._rows), came, *who, *line, content, *where))
 
     def entry_acknowledged(
         self,
@@ -124,6 +128,10 @@ class Answers:
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
         """The topic's chain was stored without these ledgers, its first ones."""
         self.noted.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
+
+    def unloaded(self, broker: str, topic: str) -> None:
+        """The broker says that it has unloaded the topic."""
+        self.noted.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""

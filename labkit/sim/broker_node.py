@@ -2,11 +2,13 @@
 
 import asyncio
 
+from labkit.pulsar.broker import Broker
 from labkit.server.broker import serve_until
 from labkit.sim.environment import Environment
 from labkit.sim.network import NodeNetwork
 from labkit.sim.nodes import Node
 from labkit.sim.process import Process
+from labkit.topic.names import full_name
 from labkit.topic.ownership import BrokerAddress
 
 BROKER_PORT = 6650
@@ -24,12 +26,14 @@ class BrokerNode(Node):
         super().__init__(world, name)
         self._leaving = asyncio.Event()
         self._down_ms = 0.0
+        self._broker: Broker | None = None
 
     async def serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         client = self.new_client(await self.begin_session(network), network)
         address = BrokerAddress(f"{self.name}:{BROKER_PORT}", service_url(self.name))
         broker = self.world.variant.broker(client, address, self.world.cluster.broker)
+        self._broker = broker
         self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()
@@ -39,6 +43,15 @@ class BrokerNode(Node):
         self.crash(why="it left in good order")
         if self._down_ms:
             self.world.after(self._down_ms, self.start)
+
+    def unload(self, topic: str) -> None:
+        """Close a topic in good order."""
+        if self.is_up and self.serves and self._broker is not None:
+            self.spawn(self._unload(self._broker, full_name(topic)))
+
+    async def _unload(self, broker: Broker, topic: str) -> None:
+        await broker.unload(topic)
+        self.world.answers.unloaded(self.name, topic)
 
     def leave(self, for_ms: float) -> None:
         """Give up all topics in good order, then end the process, and come back."""

@@ -145,6 +145,7 @@ class _Consumer:
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_Delivered | None] = asyncio.Queue()
         """Entries that were delivered; None: no more come on this connection."""
+        self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
@@ -171,6 +172,7 @@ class _Consumer:
     async def _subscribe(self, attempt: int) -> None:
         self._inbox, self._taken.unacknowledged[self._number] = asyncio.Queue(), []
         self._taken.quiet_turns.pop(self._number, None)
+        self._connection_count += 1
         await self._connection.open(attempt)
         request_id = self._connection.next_request_id()
         who = self._number, request_id, self._name, self._topic, self._step.subscription
@@ -237,6 +239,8 @@ class _Consumer:
                 message,
                 in_order=self._step.keeps_order,
                 durable=not self._step.reader,
+                keeps_keys=self._step.subscription_type == "Key_Shared",
+                connection=self._connection_count,
             )
             self._last = message.message_id
         names = [(message.producer_name, message.sequence_id) for message in messages]

@@ -323,6 +323,21 @@ class Leave(Value):
         world.broker(self.node).leave(self.down_ms)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Unload(Value):
+    """An administrator has a topic unloaded from a broker: it is closed in good order, and opened
+    again for the next client.  Nothing happens where the broker does not serve it.
+    """
+
+    node: str
+    topic: str = "t"
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        world.broker(self.node).unload(self.topic)
+
+
 Fault = (
     Crash
     | CrashAtOperation
@@ -346,6 +361,7 @@ Fault = (
     | ClockSkew
     | SessionLoss
     | Leave
+    | Unload
     | SlowMetadata
     | HangingMetadata
     | LaggingMetadata

@@ -18,6 +18,7 @@ from labkit.sim.faults import (
     Leave,
     SlowDisk,
     SlowStart,
+    Unload,
 )
 from labkit.sim.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.sim.moments import On
@@ -80,7 +81,7 @@ def _struck(
     """The names in a fault, each with those that are possible in its place."""
     if isinstance(fault, _OF_BOOKIES):
         yield fault.node, cluster.names
-    elif isinstance(fault, Leave):
+    elif isinstance(fault, Leave | Unload):
         yield fault.node, cluster.broker_names
     else:
         for name in _named(fault, "node"):

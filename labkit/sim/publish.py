@@ -51,8 +51,10 @@ class _Op:
 class PulsarProducer:
     """A producer of one topic, which has at most `window` entries without a receipt."""
 
-    def __init__(self, node: ClientNode, topic: str, window: int) -> None:
+    def __init__(self, node: ClientNode, topic: str, window: int, keys: int) -> None:
         self._node = node
+        self._keys = keys
+        self._entry_count = 0
         self._topic = full_name(topic)
         self._window = window
         self._ops: deque[_Op] = deque()
@@ -153,8 +155,10 @@ class PulsarProducer:
 
     def _encode(self, first: int, message_count: int) -> _Op:
         name, now_ms = self._node.name, self._node.wall_clock_ms()
+        key = f"k{self._entry_count % self._keys}" if self._keys else ""
+        self._entry_count += 1
         messages = [
-            OutgoingMessage(f"{name} {number}".encode(), "", 0, (), number)
+            OutgoingMessage(f"{name} {number}".encode(), key, 0, (), number)
             for number in range(first, first + message_count)
         ]
         for message in messages:
@@ -178,8 +182,8 @@ class Publish(Value):
     """Send messages to a topic through the cluster's brokers, `batch_size` to an entry.
 
     At most `window` entries have no receipt at a time; with `every_ms` one entry is sent every
-    `every_ms` milliseconds.  The producer has its client's name, and resends entries that have no
-    receipt.
+    `every_ms` milliseconds.  The entries have `keys` keys in turn; 0: none.  The producer has its
+    client's name, and resends entries that have no receipt.
     """
 
     topic: str = "t"
@@ -189,13 +193,14 @@ class Publish(Value):
     every_ms: float = 0.0
     client: str = "p"
     when: Moment = START
+    keys: int = 0
 
     def __str__(self) -> str:
         return f"publish {self.messages} messages to {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
         """Run the step."""
-        producer = PulsarProducer(node, self.topic, self.window)
+        producer = PulsarProducer(node, self.topic, self.window, self.keys)
         staying = node.spawn(producer.run())
         for first in range(0, self.messages, self.batch_size):
             await producer.send(min(self.batch_size, self.messages - first))

@@ -130,8 +130,7 @@ class ManagedLedger:
     async def set_property(self, name: str, value: str) -> None:
         """Store a property of the chain.  Raises what ended this, and what `trim` raises."""
         async with self._turn:
-            if self._ended is not None:
-                raise self._ended
+            self._check_open()
             await self._end_if_fenced(self._store.set_property(name, value))
 
     @property
@@ -146,8 +145,7 @@ class ManagedLedger:
         next to open it learns whether the chain is terminated.
         """
         async with self._turn:
-            if self._ended is not None:
-                raise self._ended
+            self._check_open()
             try:
                 if self._writer is not None:
                     await self._writer.confirmed()
@@ -190,12 +188,13 @@ class ManagedLedger:
                 f"an entry of more than {MAX_PAYLOAD_SIZE} bytes: it fits into no frame"
             )
         async with self._turn:
-            if self._ended is not None:
-                raise self._ended
+            self._check_open()
             self._store.check_takes_entries()
             if self._writer is not None:
                 with suppress(LabkitError):  # Whether the writer has ended is asked below.
                     await self._writer.drain()
+            # Again: another owner may have taken over while these entries waited.
+            self._check_open()
             self.queue.add(entries)
             await self.push_waiting()
 
@@ -279,8 +278,7 @@ class ManagedLedger:
 
         Raises what ended this, `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
-        if self._ended is not None:
-            raise self._ended
+        self._check_open()
         return await self._cursors.open(
             name, start, durable, properties or {}, cursor_properties or {}
         )
@@ -330,6 +328,10 @@ class ManagedLedger:
         except ManagedLedgerFencedError as error:
             self.end(error)
             raise
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            raise self._ended
 
     def _stop(self, error: LabkitError) -> None:
         self._ended = error

@@ -164,6 +164,7 @@ class TopicOwnership:
         self._owned: dict[NamespaceBundle, bool] = {}
         """True while it is served, False once it is being given up."""
         self._is_registered = False
+        self._is_leaving = False
         self._sessions_lost = 0
         self._when_lost: list[Callable[[list[NamespaceBundle]], None]] = []
         self._turn = asyncio.Lock()
@@ -204,8 +205,11 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave: from now on no client is sent here."""
+        """Leave: from now on no client is sent here, and no bundle is acquired."""
         self._is_registered = False
+        self._is_leaving = True
+        async with self._turn:
+            pass  # A bundle that is being acquired is owned now, and can be given up.
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
 
@@ -243,6 +247,8 @@ class TopicOwnership:
         bundle = bundle_of(topic)
         async with self._turn:
             while bundle not in self._owned:
+                if self._is_leaving:
+                    raise _unloading(bundle, self._me)
                 # A session lost during the call takes the new node with it: then nothing is owned.
                 session = self._sessions_lost
                 if (other := await self._take(bundle)) is not None:
@@ -269,20 +275,34 @@ class TopicOwnership:
         if bundle in self._owned:
             # First here, then in the store: from now on this broker answers no lookup with itself.
             self._owned[bundle] = False
-            # Where the node cannot be marked, clients redirected here are sent away again.
-            with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
-                _, version = await self._store.get(bundle.path)
-                await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
+            async with self._turn:
+                if self._is_given_up(bundle):
+                    await self._mark_disabled(bundle)
 
     async def release(self, bundle: NamespaceBundle) -> None:
-        """The last step: at the next lookup the broker that is asked may take the bundle."""
-        while bundle in self._owned:
-            with suppress(MetadataUnavailableError):
-                await self._delete_mine(bundle)
-                if self._owned.pop(bundle, None) is not None:
-                    self._recorder.record("bundle.released", note=str(bundle))
-                return
+        """The last step, after `disable`: at the next lookup the broker that is asked may take the
+        bundle.
+        """
+        while True:
+            async with self._turn:
+                # The bundle may be lost with a session by now, and acquired again for others.
+                if not self._is_given_up(bundle):
+                    return
+                with suppress(MetadataUnavailableError):
+                    await self._delete_mine(bundle)
+                    if self._owned.pop(bundle, None) is not None:
+                        self._recorder.record("bundle.released", note=str(bundle))
+                    return
             await asyncio.sleep(_RETRY_S)
+
+    def _is_given_up(self, bundle: NamespaceBundle) -> bool:
+        return self._owned.get(bundle) is False
+
+    async def _mark_disabled(self, bundle: NamespaceBundle) -> None:
+        # Where the node cannot be marked, clients redirected here are sent away again.
+        with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
+            _, version = await self._store.get(bundle.path)
+            await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _take(self, bundle: NamespaceBundle) -> BrokerAddress | None:
         """Create the bundle's node; or the broker that was quicker."""
@@ -325,7 +345,11 @@ class TopicOwnership:
 
 def _served(bundle: NamespaceBundle, owner: BrokerAddress, disabled: bool) -> BrokerAddress:
     if disabled:
-        raise BundleUnloadingError(
-            f"{bundle} is being given up by {owner.service_url}: look its topics up again"
-        )
+        raise _unloading(bundle, owner)
     return owner
+
+
+def _unloading(bundle: NamespaceBundle, owner: BrokerAddress) -> BundleUnloadingError:
+    return BundleUnloadingError(
+        f"{bundle} is being given up by {owner.service_url}: look its topics up again"
+    )

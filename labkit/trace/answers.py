@@ -78,7 +78,9 @@ class MessageDelivered(NamedTuple):
     """A consumer of the subscription got this message from that broker, stored as this entry.
     `came`: the number of answers before it arrived; a busy consumer takes it later.
     `in_order`: the subscription's type promises the order of the topic.  `durable`: it stays when
-    its consumer leaves, and the topic keeps what it has not acknowledged.
+    its consumer leaves, and the topic keeps what it has not acknowledged.  `key`: the message's key
+    if the subscription's type promises the order of each key; `connection`: the number of the
+    consumer's connection.
     """
 
     at: int
@@ -88,6 +90,8 @@ class MessageDelivered(NamedTuple):
     subscription: str
     in_order: bool
     durable: bool
+    key: str
+    connection: int
     message: MessageContent
     ledger: int
     entry: int
@@ -144,6 +148,14 @@ class Trimmed(NamedTuple):
     ledgers: tuple[int, ...]
 
 
+class TopicUnloaded(NamedTuple):
+    """A broker has told an administrator that the topic is unloaded."""
+
+    at: int
+    broker: str
+    topic: str
+
+
 class StepOutlastedRun(NamedTuple):
     """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
     ended when it had `waited_s` seconds more, with all faults repaired.
@@ -177,6 +189,7 @@ Answer: TypeAlias = (
     | StartedOver
     | AllAcknowledged
     | Trimmed
+    | TopicUnloaded
     | StepOutlastedRun
     | MarksFound
 )

@@ -3,11 +3,13 @@
 from labkit.check.deliveries import (
     AcknowledgedIsNotDeliveredAgain,
     DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
     NoMessageIsSkipped,
     OwnersConsumersGetAllInOrder,
 )
+from labkit.check.unloading import UnloadedTopicsAreClosed
 from tests.check.cases import Case
-from tests.check.topic import KEPT, M, N, Topic
+from tests.check.topic import KEPT, TOPIC, M, N, Topic
 
 DELIVERY_CASES = [
     Case(
@@ -27,6 +29,30 @@ DELIVERY_CASES = [
         (),
         ("message 0 of p", "to c", "7:0, after message 1 of p", "7:1"),
         Topic().deliver(KEPT[1], KEPT[0], in_order=False),
+    ),
+    Case(
+        KeysKeepTheirOrder,
+        # Another key, another consumer, another connection, and a message that comes again.
+        Topic()
+        .deliver(KEPT[1], key="a", in_order=False)
+        .deliver(KEPT[0], key="b", in_order=False)
+        .deliver(KEPT[0], key="a", to="d", in_order=False)
+        .deliver(KEPT[2], KEPT[1], key="a", in_order=False)
+        .deliver(KEPT[0], key="a", connection=2, in_order=False),
+        Topic().deliver(KEPT[1], KEPT[0], key="a", in_order=False),
+        ("topic.opened", -1),
+        (),
+        ("message 0 of p", "to c", "7:0, after message 1 of p", "7:1"),
+        Topic().deliver(KEPT[1], KEPT[0], in_order=False),
+    ),
+    Case(
+        UnloadedTopicsAreClosed,
+        Topic().stop().unload().serve(M).die().unload().unload(N),
+        Topic().unload(),
+        ("topic.opened", -1),
+        (),
+        (M, TOPIC, "still serves"),
+        Topic().unload(N),
     ),
     Case(
         NoMessageIsSkipped,

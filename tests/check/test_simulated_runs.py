@@ -44,6 +44,8 @@ FOR_TOPICS_DELETIONS_AND_REPAIRS = {
     "MessagesKeepTheirContent",
     "OwnersConsumersGetAllInOrder",
     "DeliveriesKeepTheOrder",
+    "KeysKeepTheirOrder",
+    "UnloadedTopicsAreClosed",
     "NoMessageIsSkipped",
     "AcknowledgedIsNotDeliveredAgain",
     "AllNonEmptyLedgersInLedgerList",

@@ -12,6 +12,7 @@ from labkit.trace.answers import (
     MessageRead,
     MessageReceived,
     StartedOver,
+    TopicUnloaded,
     Trimmed,
 )
 from tests.check.story import Story
@@ -31,6 +32,21 @@ class Topic(Story):
 
     def serve(self, broker: str) -> "Topic":
         self.tell(broker, "topic.opened", ledger=-1, note=TOPIC)
+        return self
+
+    def stop(self) -> "Topic":
+        """The first broker closes the topic."""
+        self.tell(M, "topic.closed", ledger=-1, note=TOPIC)
+        return self
+
+    def die(self) -> "Topic":
+        """The first broker's process ends."""
+        self.tell(M, "node.killed", ledger=-1)
+        return self
+
+    def unload(self, broker: str = M) -> "Topic":
+        """The broker says that it has unloaded the topic."""
+        self.answers.append(TopicUnloaded(len(self.rows), broker, TOPIC))
         return self
 
     def roll(self, broker: str, ledger: int) -> "Topic":
@@ -67,13 +83,16 @@ class Topic(Story):
         to: str = "c",
         in_order: bool = True,
         durable: bool = True,
+        key: str = "",
+        connection: int = 1,
         waited: int = 0,
     ) -> "Topic":
         """Messages, by their numbers, from these places; they came that many answers before."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             who, came = (to, broker, "s", in_order, durable), len(self.answers) - waited
-            got = MessageDelivered(len(self.rows), came, *who, content, ledger, entry, 0)
+            line = key, connection
+            got = MessageDelivered(len(self.rows), came, *who, *line, content, ledger, entry, 0)
             self.answers.append(got)
         return self
 

@@ -268,8 +268,8 @@ def test_an_environment_in_the_temporary_folder_can_be_graded_with(
     prefix = tmp_path / "environment"
     prefix.symlink_to(sys.prefix)
     assert str(tmp_path).startswith("/tmp/")
-    monkeypatch.setattr(sandbox.sys, "prefix", str(prefix))
-    monkeypatch.setattr(sandbox.sys, "executable", str(prefix / "bin" / "python"))
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    monkeypatch.setattr(sys, "executable", str(prefix / "bin" / "python"))
     sandbox.require_sandbox()
 
 

@@ -336,6 +336,47 @@ async def test_topic_that_is_opened_while_the_session_is_lost_serves_no_client(
     assert broker.topics == []
 
 
+async def test_unload_of_a_topic_that_is_being_unloaded_waits_for_its_end(
+    broker: HeldBroker, client: FrameClient
+) -> None:
+    await client.produce()
+    client.send_messages(range(2))
+    await until(lambda: len(broker.ledger().pending) == 2)
+    ledger, name = broker.ledger(), broker.topics[0].name
+    [bundle] = broker.ownership.owned
+    unloads = [broker.unload(name), broker.unload(name), broker.unload_bundle(bundle)]
+    tasks = [asyncio.create_task(unload) for unload in unloads]
+    await turns()
+    assert not any(task.done() for task in tasks)
+    assert broker.ownership.owned == [bundle]
+    assert len(broker.topics) == 1
+    tasks[0].cancel()
+    await turns()
+    ledger.store(2)
+    await asyncio.gather(*tasks[1:])
+    assert [sequence_id for sequence_id, *_ in receipts(client)] == [0, 1]
+    assert ledger.is_closed
+    assert (broker.topics, broker.ownership.owned) == ([], [])
+
+
+async def test_topic_that_is_being_unloaded_ends_at_once_with_the_session(
+    broker: HeldBroker, client: FrameClient
+) -> None:
+    await client.produce()
+    client.send_messages(range(2))
+    await until(lambda: len(broker.ledger().pending) == 2)
+    ledger = broker.ledger()
+    unloading = asyncio.create_task(broker.unload(broker.topics[0].name))
+    await turns()
+    broker.lose_session()
+    await unloading
+    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    ledger.store(2)
+    await turns()
+    assert receipts(client) == []
+    assert ledger.is_closed
+
+
 async def test_unloaded_topic_takes_nothing_more_and_acknowledges_what_came(
     broker: HeldBroker, client: FrameClient
 ) -> None:

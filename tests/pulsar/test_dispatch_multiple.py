@@ -8,7 +8,6 @@ import pytest
 
 from labkit.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.pulsar.dispatch import multiple
-from labkit.pulsar.dispatch.delayed import Delayed
 from labkit.pulsar.dispatch.hashes import hash_of_key
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.pulsar.dispatch.multiple import Multiple
@@ -292,6 +291,21 @@ async def test_no_entry_overtakes_one_of_its_key_when_permits_come_during_a_read
     assert slow_client.positions == [(10, 0), (10, 1), (10, 2)]
 
 
+async def test_an_entry_whose_read_fails_still_waits(new_dispatcher: NewDispatcher) -> None:
+    ledger, client = singles(3), Client()
+    dispatcher, consumer = new_dispatcher(ledger), client.consumer()
+    dispatcher.add(consumer)
+    await settle()
+    ledger.fails = True
+    dispatcher.redeliver(consumer, [], 0)
+    await settle()
+    assert sorted(dispatcher.waiting) == [(10, 0), (10, 1), (10, 2)]
+    ledger.fails = False
+    dispatcher.retry()
+    await settle()
+    assert client.positions[3:] == [(10, 0), (10, 1), (10, 2)]
+
+
 async def test_looking_ahead_ends_when_too_many_wait(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,58 +332,7 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(
     dispatcher.redeliver(consumer, [(10, 0), (11, 0)], 0)
     await settle()
     assert client.positions == [(10, 0), (11, 0), (11, 0)]
-    assert dispatcher.waiting == {}
-
-
-def delayed_message(due_ms: int) -> bytes:
-    metadata = MessageMetadata(
-        producer_name="p", sequence_id=1, publish_time=1, deliver_at_time=due_ms
-    )
-    head = metadata.SerializeToString()
-    return len(head).to_bytes(4, "big") + head + b"x"
-
-
-async def test_a_delayed_entry_is_kept_back_and_stops_no_other(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    ledger, client = MemoryLedger([delayed_message(60), message()]), Client()
-    now_ms = 50
-    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
-    dispatcher.add(client.consumer())
-    await settle()
-    assert client.positions == [(10, 1)]
-    now_ms = 60
-    dispatcher.wake()
-    await settle()
-    assert client.positions == [(10, 1), (10, 0)]
-
-
-async def test_what_is_due_is_delivered_without_another_reason(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    ledger, client = MemoryLedger([delayed_message(60)]), Client()
-    now_ms = 58
-    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
-    dispatcher.add(client.consumer())
-    await settle()
-    now_ms = 60
-    async with asyncio.timeout(10):
-        while not client.positions:  # noqa: ASYNC110 - the alarm rings by itself
-            await asyncio.sleep(0.001)
-    assert client.positions == [(10, 0)]
-
-
-def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
-    delayed = Delayed()
-    delayed.add(30, (1, 0), 5)
-    delayed.add(10, (1, 1), 6)
-    delayed.add(20, (1, 2), 7)
-    assert delayed.next_due_ms() == 10
-    assert delayed.take_due(9) == []
-    assert delayed.take_due(20) == [((1, 1), 6), ((1, 2), 7)]
-    assert delayed.next_due_ms() == 30
-    assert delayed.take_due(99) == [((1, 0), 5)]
-    assert delayed.next_due_ms() is None
+    assert not dispatcher.waiting
 
 
 async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_remembered(

@@ -47,6 +47,19 @@ async def test_a_time_is_that_of_the_first_entry_published_then_or_later(time_ms
     assert await first_published_from(ledger, time_ms) == expected
 
 
+@pytest.mark.parametrize("before", [0, 1, 5])
+async def test_what_is_stored_during_the_search_is_not_passed_over(before: int) -> None:
+    ledger = MemoryLedger([published(1)] * before)
+
+    def store() -> None:
+        ledger.append(published(9))
+
+    ledger.before_read = store
+    position = await first_published_from(ledger, 5)
+    store()
+    assert position == (10, before)
+
+
 async def test_a_time_costs_few_reads() -> None:
     ledger = MemoryLedger([published(at) for at in range(1, 1001)])
     assert await first_published_from(ledger, 700) == (10, 699)

@@ -21,7 +21,7 @@ STRING = Schema(name="s", type=Schema.String, schema_data=b"")
 
 def record(*fields: str, optional: str = "", kind: "Schema.Type" = Schema.Json) -> Schema:
     """A record of numbers; each letter of `optional` is a field with a default."""
-    all_fields = [{"name": name, "type": "int"} for name in fields]
+    all_fields: list[dict[str, object]] = [{"name": name, "type": "int"} for name in fields]
     all_fields += [{"name": name, "type": "int", "default": 0} for name in optional]
     definition = json.dumps({"type": "record", "name": "R", "fields": all_fields})
     return Schema(name="R", type=kind, schema_data=definition.encode())

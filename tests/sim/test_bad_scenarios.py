@@ -21,6 +21,7 @@ from labkit.sim.faults import (
     Pause,
     Reset,
     SlowDisk,
+    Unload,
 )
 from labkit.sim.metadata_faults import SessionLoss
 from labkit.sim.moments import START, At, Moment, On
@@ -92,6 +93,7 @@ def test_a_value_out_of_its_range_is_refused_with_what_is_possible(
         (SlowDisk("broker0"), "cannot strike 'broker0'; it can strike b0, b1"),
         (BitRot("w"), "cannot strike 'w'"),
         (Leave("b0"), "cannot strike 'b0'; it can strike broker0"),
+        (Unload("b0"), "cannot strike 'b0'; it can strike broker0"),
         (Reset("b0", "*"), "cannot strike '*'; it can strike b0, b1, broker0, w, zk"),
         (Partition(("b0", "b7")), "cannot strike 'b7'"),
         (Loss("b0", "b7"), "cannot strike 'b7'; it can strike b0, b1, broker0, w, zk, *"),

@@ -8,7 +8,7 @@ from labkit.check import Outcome, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
 from labkit.sim.consume import Consume
-from labkit.sim.faults import Crash, Fault, Partition, Reset
+from labkit.sim.faults import Crash, Fault, Partition, Reset, Unload
 from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
@@ -61,6 +61,31 @@ def test_consumers_of_each_type_get_each_message_while_its_broker_comes_and_goes
         for publish in (PUBLISH, IN_BATCHES):
             trace = consumed(consume, *faults, publish=publish)
             assert set(delivered(trace)) == set(range(12))
+
+
+def test_keys_are_shared_in_order_by_consumers_that_come_and_go() -> None:
+    leaving = Consume(
+        messages=12,
+        subscription_type="Key_Shared",
+        consumers=3,
+        entries_per_connection=3,
+        permits=2,
+    )
+    trace = consumed(leaving, publish=replace(PUBLISH, keys=2))
+    keys = {each.key for each in trace.answers if isinstance(each, MessageDelivered)}
+    assert keys == {"k0", "k1"}
+    [verdict] = [each for each in check_all(trace) if each.name == "KeysKeepTheirOrder"]
+    assert verdict.outcome is Outcome.VALID
+
+
+def test_an_unloaded_topic_is_opened_again_for_its_clients() -> None:
+    unloads = [Unload(broker, when=On("batch.stored", 5)) for broker in ("broker0", "broker1")]
+    trace = consumed(EACH[0], *unloads)
+    assert set(delivered(trace)) == set(range(12))
+    kinds = [e.kind for e in trace.events if e.kind in ("topic.opened", "topic.closed")]
+    assert kinds[:3] == ["topic.opened", "topic.closed", "topic.opened"]
+    [verdict] = [each for each in check_all(trace) if each.name == "UnloadedTopicsAreClosed"]
+    assert verdict.outcome is Outcome.VALID
 
 
 def test_a_calm_run_delivers_each_message_once() -> None:

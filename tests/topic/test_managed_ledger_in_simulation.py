@@ -373,3 +373,20 @@ def test_fenced_owner_trims_nothing_more() -> None:
         assert await old.trim() == []
 
     tell(story)
+
+
+def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed() -> None:
+    async def story(client: BookKeeper) -> None:
+        ledger = await opened(client, SMALL)
+        writer = ledger.writer
+        assert writer is not None
+
+        async def taken_over() -> None:
+            ledger.end(ManagedLedgerFencedError("another owner has changed a cursor"))
+
+        writer.drain = taken_over  # type: ignore[method-assign]
+        with pytest.raises(ManagedLedgerFencedError):
+            await ledger.append(b"late")
+        assert writer.last_add_pushed == -1
+
+    tell(story)

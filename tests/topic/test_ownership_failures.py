@@ -1,112 +1,30 @@
 """A broker's bundles while the metadata store fails, changes under it, or ends its session."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable
 from itertools import pairwise
 
 import pytest
 
 from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
-from labkit.sim.loop import SimLoop
 from labkit.topic.ownership import (
     BROKERS,
-    BrokerAddress,
     BundleUnloadingError,
     NamespaceBundle,
-    TopicOwnership,
-    bundle_of,
-    decode_owner,
     encode_broker,
     encode_owner,
 )
-from labkit.trace.recorder import Recorder, Row
-from tests.client.memory_store import MemoryStore
-
-TOPIC = "persistent://public/default/t"
-OTHER_TOPIC = "persistent://public/default/a"
-BUNDLE, OTHER_BUNDLE = bundle_of(TOPIC), bundle_of(OTHER_TOPIC)
-A = BrokerAddress("a:8080", "pulsar://a:6650", web_url="http://a:8080")
-B = BrokerAddress("b:8080", "pulsar://b:6650", web_url="http://b:8080")
-NODE = f"{BROKERS}/{A.broker_id}"
-
-
-class Store(MemoryStore):
-    """A store that is there or not, and notes when it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_down = False
-        self.calls: list[tuple[str, float]] = []
-        self._when_new: list[Callable[[], None]] = []
-
-    def on_new_session(self, action: Callable[[], None]) -> None:
-        self._when_new.append(action)
-
-    def lose_session(self, *paths: str) -> None:
-        """With it go the ephemeral nodes."""
-        for path in paths:
-            with suppress(Exception):
-                self.tree.delete(path, ANY_VERSION)
-        for action in self._when_new:
-            action()
-
-    def _call(self, name: str) -> None:
-        self.calls.append((name, asyncio.get_running_loop().time()))
-        if self.is_down:
-            raise MetadataUnavailableError("it does not answer")
-
-    async def create(
-        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        self._call("create")
-        return await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
-
-    async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        self._call("get")
-        return await super().get(path, on_change)
-
-    async def set(self, path: str, data: bytes, version: int) -> int:
-        self._call("set")
-        return await super().set(path, data, version)
-
-    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        self._call("delete")
-        await super().delete(path, version)
-
-
-class World:
-    """Broker A on a store that the test plays; what it records and reports."""
-
-    def __init__(self) -> None:
-        self.store = Store()
-        self.rows: list[Row] = []
-        recorder = Recorder("a", lambda: 0)
-        recorder.listen(self.rows.extend)
-        self.broker = TopicOwnership(self.store, A, recorder)
-        self.lost: list[list[NamespaceBundle]] = []
-        self.broker.when_lost(self.lost.append)
-
-    @property
-    def events(self) -> list[tuple[str, str]]:
-        return [(row.kind, row.note) for row in self.rows]
-
-    def owner(self, bundle: NamespaceBundle = BUNDLE) -> tuple[BrokerAddress, bool] | None:
-        """What the bundle's node says; None if there is none."""
-        if not self.store.tree.exists(bundle.path, None):
-            return None
-        return decode_owner(self.store.tree.get(bundle.path, None)[0])
-
-    def put(self, owner: BrokerAddress, *, disabled: bool = False) -> None:
-        """Another session makes the bundle's node."""
-        self.store.tree.create(BUNDLE.path, encode_owner(owner, disabled=disabled), 2, False)
-
-
-def run(rule: Callable[[World], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await rule(World())
-
-    SimLoop(time_limit_s=100).run(main())
+from tests.topic.ownership_world import (
+    BUNDLE,
+    NODE,
+    OTHER_BUNDLE,
+    OTHER_TOPIC,
+    TOPIC,
+    A,
+    B,
+    World,
+    run,
+)
 
 
 def pauses_of(times: list[float]) -> list[float]:
@@ -126,6 +44,7 @@ def test_each_bundle_that_is_taken_released_or_lost_is_recorded_once() -> None:
             ("bundle.acquired", str(OTHER_BUNDLE)),
         ]
         for _ in range(2):
+            await world.broker.disable(BUNDLE)
             await world.broker.release(BUNDLE)
         world.store.lose_session(OTHER_BUNDLE.path)
         assert world.events[2:] == [
@@ -238,6 +157,7 @@ def test_bundle_is_given_up_here_even_if_its_node_cannot_be_marked(problem: str)
 def test_release_is_tried_five_times_a_second_until_the_store_answers() -> None:
     async def rule(world: World) -> None:
         await world.broker.acquire(TOPIC)
+        await world.broker.disable(BUNDLE)
         world.store.is_down = True
         world.store.calls.clear()
         releasing = asyncio.ensure_future(world.broker.release(BUNDLE))
@@ -255,6 +175,7 @@ def test_release_is_tried_five_times_a_second_until_the_store_answers() -> None:
 def test_node_that_is_another_brokers_by_now_stays_when_the_bundle_is_released() -> None:
     async def rule(world: World) -> None:
         await world.broker.acquire(TOPIC)
+        await world.broker.disable(BUNDLE)
         world.store.tree.set(BUNDLE.path, encode_owner(B), ANY_VERSION)
         await world.broker.release(BUNDLE)
         assert (world.broker.owned, world.owner()) == ([], (B, False))
@@ -265,11 +186,64 @@ def test_node_that_is_another_brokers_by_now_stays_when_the_bundle_is_released()
 def test_bundle_that_is_lost_while_it_is_released_is_not_reported_as_released() -> None:
     async def rule(world: World) -> None:
         await world.broker.acquire(TOPIC)
+        await world.broker.disable(BUNDLE)
         releasing = asyncio.ensure_future(world.broker.release(BUNDLE))
         await asyncio.sleep(0)
         world.store.lose_session(BUNDLE.path)
         await releasing
         assert world.events[1:] == [("bundle.lost", str(BUNDLE))]
+
+    run(rule)
+
+
+@pytest.mark.parametrize("step", ["disable", "close topics", "release"])
+def test_bundle_that_is_lost_while_it_is_given_up_and_acquired_again_stays(step: str) -> None:
+    async def rule(world: World) -> None:
+        async def lose_and_acquire() -> None:
+            world.store.lose_session(BUNDLE.path)
+            assert await world.broker.acquire(TOPIC) is A
+
+        async def during(work: Awaitable[None]) -> None:
+            world.store.gate = asyncio.Event()
+            working = asyncio.ensure_future(work)
+            await asyncio.sleep(0.01)
+            again = asyncio.ensure_future(lose_and_acquire())
+            await asyncio.sleep(0.01)
+            world.store.gate.set()
+            await asyncio.gather(working, again)
+
+        await world.broker.acquire(TOPIC)
+        if step == "disable":
+            await during(world.broker.disable(BUNDLE))
+            await world.broker.release(BUNDLE)
+        else:
+            await world.broker.disable(BUNDLE)
+            if step == "close topics":
+                await lose_and_acquire()
+                await world.broker.release(BUNDLE)
+            else:
+                await during(world.broker.release(BUNDLE))
+        assert world.broker.owns(TOPIC)
+        assert world.owner() == (A, False)
+
+    run(rule)
+
+
+def test_broker_that_leaves_knows_of_each_bundle_that_it_acquires() -> None:
+    async def rule(world: World) -> None:
+        world.store.gate = asyncio.Event()
+        acquiring = asyncio.ensure_future(world.broker.acquire(TOPIC))
+        await asyncio.sleep(0.01)
+        leaving = asyncio.ensure_future(world.broker.unregister())
+        await asyncio.sleep(0.01)
+        assert not leaving.done()
+        world.store.gate.set()
+        await leaving
+        assert await acquiring is A
+        assert world.broker.owned == [BUNDLE]
+        with pytest.raises(BundleUnloadingError):
+            await world.broker.acquire(OTHER_TOPIC)
+        assert world.owner(OTHER_BUNDLE) is None
 
     run(rule)
 

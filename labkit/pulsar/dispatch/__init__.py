@@ -9,6 +9,7 @@
     multiple        several share, each entry goes to one of them, and again if necessary
         shared          in turn
         key_shared      by key: ranges of hashes
+        waiting     entries that were given back, or that no consumer could take yet
         hashes, holders a key's hash, and the consumer that holds entries of a hash
         delayed         entries that are not due yet
 
@@ -20,6 +21,10 @@ other; an entry is with at most one consumer at a time; an entry that the cursor
 is never sent; whatever was sent and is not acknowledged is sent again when its consumer leaves.
 Entries that were acknowledged may come again after a broker's crash, since cursors are stored with
 a delay; others are never lost.
+
+A dispatcher reads, and consumers join, leave, acknowledge and give back during the read.  So who
+gets an entry is decided after the read, from what is true then.  The cost of a message does not
+depend on how many entries wait.
 
 Redelivery counts are kept in memory, for Shared and Key_Shared only, and count what clients ask
 for: a consumer that just leaves does not count.  They drive the client's dead letter policy.

@@ -56,6 +56,7 @@ class Consumer:
         self.traffic = Traffic()
         self.takes_any_schema = False
         """Whether it reads whatever schema the topic has (AUTO_CONSUME)."""
+        self.is_connected = True
         self._connection = connection
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.
@@ -106,6 +107,7 @@ class Consumer:
 
     def disconnect(self) -> None:
         """Close the consumer: its client looks the topic up and subscribes again."""
+        self.is_connected = False
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id

@@ -21,10 +21,10 @@ class Delayed:
         """Keep an entry back."""
         heapq.heappush(self._heap, (due_ms, position, key_hash))
 
-    def take_due(self, now_ms: int) -> list[tuple[Position, int]]:
-        """Remove and return the entries, with their key's hash, that are due by now."""
-        due = []
-        while self._heap and self._heap[0][0] <= now_ms:
+    def take_due(self, now_ms: int, most: int) -> list[tuple[Position, int]]:
+        """Remove and return entries, with their key's hash, that are due by now."""
+        due: list[tuple[Position, int]] = []
+        while self._heap and self._heap[0][0] <= now_ms and len(due) < most:
             _, position, key_hash = heapq.heappop(self._heap)
             due.append((position, key_hash))
         return due

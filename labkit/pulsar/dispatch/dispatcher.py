@@ -127,10 +127,14 @@ class Dispatcher:
                 await self._asked.wait()
         self._changed.set()
 
-    async def read_entries(self, start: Position, max_messages: int) -> list[Entry]:
-        """The next entries from `start` on, with about `max_messages` messages in all."""
+    def entries_for(self, permits: int) -> int:
+        """How many entries have about as many messages as there are permits."""
+        return max(1, -(-permits // self.messages_per_entry))
+
+    async def read_entries(self, start: Position, max_entries: int) -> list[Entry]:
+        """The next entries from `start` on."""
         self._reading = start
-        wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self.messages_per_entry)))
+        wanted = min(MAX_ENTRIES, max_entries)
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]
         self._pauses.succeeded()
         if entries:

@@ -21,6 +21,7 @@ from labkit.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.hashes import HASH_COUNT, hash_of_key
 from labkit.pulsar.dispatch.holders import Holders
+from labkit.pulsar.dispatch.waiting import Receiver, Receivers
 from labkit.pulsar.errors import BrokerError
 
 
@@ -149,13 +150,17 @@ class KeyShared:
         """The hash of an entry's key: entries of one hash keep their order."""
         return hash_of_key(sticky_key(metadata))
 
+    def receiver_of(self, key_hash: int) -> Receiver:
+        """The owner of the hash; no consumer while another consumer holds entries of the hash."""
+        owner, holder = self._ranges.owner_of(key_hash), self._holders.of(key_hash)
+        if owner is None or (self.keeps_order and holder not in (owner, None)):
+            return Receivers.NO_CONSUMER
+        return owner
+
     def choose(self, key_hash: int) -> Consumer | None:
         """The consumer that may get an entry of this hash now; None: it waits."""
-        owner = self._ranges.owner_of(key_hash)
-        if owner is None or not owner.can_take():
-            return None
-        holder = self._holders.of(key_hash)
-        return owner if holder in (owner, None) or not self.keeps_order else None
+        receiver = self.receiver_of(key_hash)
+        return receiver if isinstance(receiver, Consumer) and receiver.can_take() else None
 
     def handed_out(self, consumer: Consumer, key_hash: int) -> None:
         """The consumer holds one more unacknowledged entry of the hash."""

@@ -18,20 +18,25 @@ In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 import asyncio
 from collections.abc import Sequence
 
+from labkit.model.errors import LabkitError
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.delayed import Delayed
 from labkit.pulsar.dispatch.dispatcher import MAX_ENTRIES, DispatchContext, Dispatcher, after
 from labkit.pulsar.dispatch.entry import Entry
 from labkit.pulsar.dispatch.key_shared import KeyShared
 from labkit.pulsar.dispatch.shared import Shared
+from labkit.pulsar.dispatch.waiting import Receiver, Receivers, WaitingEntries
 from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 
-MAX_WAITING = 20_000
+MAX_WAITING = 200_000
 """Limit on entries that wait for consumers which take none, while later ones are read for others
-(Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription).
+(Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry takes
+150 to 320 bytes of memory here, and does not slow the others down.
 """
+MAX_DUE = 1000
+"""Delayed entries that become due in one turn: other clients have their turn before the next."""
 
 
 class Multiple(Dispatcher):
@@ -47,10 +52,10 @@ class Multiple(Dispatcher):
         super().__init__(ledger, cursor, context)
         self._choice = choice
         self._wall_clock_ms = context.wall_clock_ms
-        self.waiting: dict[Position, int] = {}
-        """Entries that were read and not handed out, with the hashes of their keys."""
+        self.waiting = WaitingEntries(choice.receiver_of)
         self._delayed = Delayed()
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms: int | None = None
         self._redeliveries: dict[Position, int] = {}
 
     def stop(self) -> None:
@@ -63,14 +68,16 @@ class Multiple(Dispatcher):
         """Raises `BrokerError` when it asks for hash ranges that are not available."""
         self._choice.add(consumer)
         self.consumers.append(consumer)
+        self.waiting.look_at_all_again()
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
         """Give its entries to the others.  That alone does not count as a redelivery."""
         self.consumers.remove(consumer)
         self._choice.remove(consumer)
+        self.waiting.look_at_all_again()
         for position in list(consumer.pending):
-            self.waiting[position] = self._take_back(consumer, position)
+            self._give_back(consumer, position)
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
@@ -81,7 +88,7 @@ class Multiple(Dispatcher):
                 if position in holder.pending:
                     self._take_back(holder, position)
                     break
-            self.waiting.pop(position, None)
+            self.waiting.discard(position)
             self._redeliveries.pop(position, None)
         self.wake()
 
@@ -89,104 +96,107 @@ class Multiple(Dispatcher):
         """Let the consumer's own entries among these wait again, and count the redelivery."""
         for position in positions or list(consumer.pending):
             if position in consumer.pending:
-                self.waiting[position] = self._take_back(consumer, position)
+                self._give_back(consumer, position)
                 self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
         self.wake()
 
     def _take_back(self, holder: Consumer, position: Position) -> int:
         key_hash = holder.pending.pop(position)
         self._choice.given_back(key_hash)
+        self.waiting.look_again(key_hash)
         return key_hash
 
+    def _give_back(self, holder: Consumer, position: Position) -> None:
+        self.waiting.add(position, self._take_back(holder, position))
+
     async def turn(self) -> bool:
-        self.waiting.update(self._delayed.take_due(self._wall_clock_ms()))
-        if self._alarm is None:
-            self._set_alarm()
-        return await self._hand_out_waiting() or await self._hand_out_new()
+        due = self._delayed.take_due(self._wall_clock_ms(), MAX_DUE)
+        for position, key_hash in due:
+            self.waiting.add(position, key_hash)
+        self._set_alarm()
+        handed_out = await self._hand_out_waiting() or await self._hand_out_new()
+        return handed_out or len(due) == MAX_DUE
 
     async def _hand_out_waiting(self) -> bool:
-        run = self._choose_waiting()
-        if not run:
+        taken = self.waiting.take(self._room(), MAX_ENTRIES)
+        if not taken:
             return False
-        read = await self.read_entries(run[0], len(run) * self.messages_per_entry)
+        (first, _), (last, _) = taken[0], taken[-1]
+        try:
+            # Entries between the taken ones are read with them: one read costs less than many.
+            read = await self.read_entries(first, last[1] - first[1] + 1)
+        except LabkitError:
+            for position, key_hash in taken:
+                self.waiting.add(position, key_hash)
+            raise
         entries = {entry.position: entry for entry in read}
-        held: set[int] = set()
-        for position in run:
-            key_hash = self.waiting.get(position)
-            if key_hash is None:
-                continue  # Acknowledged while it was read.
+        for position, key_hash in taken:
             if position in entries:
-                self._place(entries[position], key_hash, held)
-            elif position == run[0]:
-                del self.waiting[position]  # Trimmed: it will never come.
-            else:
-                break  # Beyond the limits of this read: the next turn reads it.
+                self._place(entries[position], key_hash)
+            elif read and position > read[-1].position:
+                self.waiting.add(position, key_hash)  # Beyond the limits of this read.
+            # All others were trimmed.
         return True
 
-    def _choose_waiting(self) -> list[Position]:
-        """The first waiting entry that a consumer can take, and the entries next to it that
-        consumers can take too: one read gets them all.
-        """
-        run: list[Position] = []
-        held: set[int] = set()
-        # In the order of the topic: a key's earlier entry must not wait behind a later one.
-        for position, key_hash in sorted(self.waiting.items()):
-            if key_hash in held or self._choice.choose(key_hash) is None:
-                held.add(key_hash)
-            elif not run or position == after(run[-1]):
-                run.append(position)
-            else:
-                break
-            if len(run) == MAX_ENTRIES:
-                break
-        return run
+    def _room(self) -> dict[Receiver, int]:
+        """How many entries the consumers can take at this moment."""
+        able = [consumer for consumer in self.consumers if consumer.can_take()]
+        room: dict[Receiver, int] = {each: self.entries_for(each.permits) for each in able}
+        if able:
+            room[Receivers.ANY_CONSUMER] = self.entries_for(sum(each.permits for each in able))
+        return room
 
     async def _hand_out_new(self) -> bool:
         permits = sum(consumer.permits for consumer in self.consumers if consumer.can_take())
         if not permits or len(self.waiting) >= MAX_WAITING:
             return False
-        entries = await self.read_entries(self.next_position, permits)
-        held = set(self.waiting.values()) if self._choice.keeps_order else set()
+        entries = await self.read_entries(self.next_position, self.entries_for(permits))
         for entry in entries:
             # Moved even past an entry that waits: waiting entries are kept separately.
             self.next_position = after(entry.position)
             key_hash = self._choice.hash_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
-                self._keep_back(entry, key_hash)
+                self._delayed.add(entry.metadata.deliver_at_time, entry.position, key_hash)
             else:
-                self._place(entry, key_hash, held)
+                self._place(entry, key_hash)
+        self._set_alarm()
         return bool(entries)
 
-    def _keep_back(self, entry: Entry, key_hash: int) -> None:
-        self._delayed.add(entry.metadata.deliver_at_time, entry.position, key_hash)
+    def _set_alarm(self) -> None:
+        """Wake up when the next delayed entry is due."""
+        due_ms = self._delayed.next_due_ms()
+        if due_ms is None or due_ms == self._alarm_ms:
+            return
         if self._alarm is not None:
             self._alarm.cancel()
-        self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        due_ms = self._delayed.next_due_ms()
-        if due_ms is not None:
-            delay_s = max(1, due_ms - self._wall_clock_ms()) / 1000
-            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        delay_s = max(1, due_ms - self._wall_clock_ms()) / 1000
+        self._alarm_ms = due_ms
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
 
     def _ring(self) -> None:
-        self._alarm = None
+        self._alarm = self._alarm_ms = None
         self.wake()
 
-    def _place(self, entry: Entry, key_hash: int, held: set[int]) -> None:
-        """Send the entry, or let it wait and add its hash to `held`: later ones then wait too."""
+    def _place(self, entry: Entry, key_hash: int) -> None:
+        """Send the entry, or let it wait.
+
+        Everything that is decided here is looked up after the read: consumers may have joined, left
+        or given entries back meanwhile.
+        """
         position = entry.position
         if self.cursor.is_acknowledged(position):
-            self.waiting.pop(position, None)
             return
-        consumer = None if key_hash in held else self._choice.choose(key_hash)
+        consumer = None if self._waits_behind(position, key_hash) else self._choice.choose(key_hash)
         if consumer is None:
-            self.waiting[position] = key_hash
-            if self._choice.keeps_order:
-                held.add(key_hash)
+            self.waiting.add(position, key_hash)
             return
-        self.waiting.pop(position, None)
         consumer.pending[position] = key_hash
         self._choice.handed_out(consumer, key_hash)
+        self.waiting.look_again(key_hash)
         left = self.cursor.left_in_batch(position)
         consumer.send(entry, self._redeliveries.get(position, 0), left)
+
+    def _waits_behind(self, position: Position, key_hash: int) -> bool:
+        """Whether an earlier entry of the hash waits, in a subscription that keeps their order."""
+        first = self.waiting.first_of(key_hash) if self._choice.keeps_order else None
+        return first is not None and first < position

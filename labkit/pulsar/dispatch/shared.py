@@ -11,6 +11,7 @@ from labkit.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.hashes import hash_of_key
 from labkit.pulsar.dispatch.holders import Holders
+from labkit.pulsar.dispatch.waiting import Receiver, Receivers
 
 _ANY = -1
 
@@ -36,11 +37,15 @@ class Shared:
         """The message that a chunk belongs to; keys do not matter here."""
         return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
 
+    def receiver_of(self, key_hash: int) -> Receiver:
+        """The consumer that has other chunks of the same message, or any consumer."""
+        return self._holders.of(key_hash) or Receivers.ANY_CONSUMER
+
     def choose(self, key_hash: int) -> Consumer | None:
         """The consumer that may get an entry now; None: none can take it."""
-        holder = self._holders.of(key_hash)
-        if holder is not None:
-            return holder if holder.can_take() else None
+        receiver = self.receiver_of(key_hash)
+        if isinstance(receiver, Consumer):
+            return receiver if receiver.can_take() else None
         able = (consumer for consumer in self._in_turn if consumer.can_take())
         return min(able, key=_priority, default=None)
 

@@ -76,7 +76,8 @@ class SingleActive(Dispatcher):
         if consumer is None or not consumer.can_take():
             return False
         rewinds = self._rewinds
-        entries = await self.read_entries(self.next_position, consumer.permits)
+        wanted = self.entries_for(consumer.permits)
+        entries = await self.read_entries(self.next_position, wanted)
         # These entries were read before a rewind: sending them would change the order.
         if rewinds != self._rewinds:
             return True

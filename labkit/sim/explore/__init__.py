@@ -13,6 +13,8 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     busy_disks.py       crashes while disks work: flushes, full journals, compactions
     drawn.py            whole scenarios drawn from a seed
     consumers.py        subscriptions of all types, whose consumers come and go
+    keys.py             keys that consumers share who come and go during reads
+    unloads.py          topics that are unloaded, and again before that is done
     topic_upkeep.py     topics that trim ledgers, and store cursors in small ones
     topic_repairs.py    autorecovery, which fences brokers when a bookie is lost
     drawn_topic.py      the same with brokers: topics change owners while producers send

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.sim.consume import Consume
+from labkit.sim.explore.lots import rounded
 from labkit.sim.faults import Crash, Delay, Fault, Partition, Pause, Reset
 from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
@@ -58,7 +59,7 @@ def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float)
         ack_every=lots.choice((1, 1, 5)),
         entries_per_connection=lots.choice((0, 0, 2, 5)),
         client=client,
-        when=At(_round(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
+        when=At(rounded(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
     )
     return replace(step, is_cumulative=step.keeps_order and lots.random() < 0.5)
 
@@ -91,7 +92,7 @@ def _with_unreadable_entries(
     """
     cluster = scenario.cluster
     killed = On("batch.stored", lots.randint(2, 10))
-    down_ms = _round(lots.uniform(1, 10 * horizon_ms))
+    down_ms = rounded(lots.uniform(1, 10 * horizon_ms))
     return scenario.with_fault(
         *(Crash(broker, "kept", horizon_ms, killed) for broker in cluster.broker_names[1:]),
         *(Crash(bookie, "kept", down_ms, On("topic.opened", 2)) for bookie in cluster.names),
@@ -99,9 +100,9 @@ def _with_unreadable_entries(
 
 
 def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> Fault:
-    when = At(_round(lots.uniform(0, 2 * horizon_ms)))
-    for_ms = _round(lots.uniform(1, 3 * horizon_ms))
-    direction, slow_ms = lots.choice(("both", "in", "out")), _round(lots.uniform(1, 30))
+    when = At(rounded(lots.uniform(0, 2 * horizon_ms)))
+    for_ms = rounded(lots.uniform(1, 3 * horizon_ms))
+    direction, slow_ms = lots.choice(("both", "in", "out")), rounded(lots.uniform(1, 30))
     makers: tuple[Callable[[], Fault], ...] = (
         lambda: Pause(client, for_ms, when),
         lambda: Reset(broker, client, when),
@@ -110,7 +111,3 @@ def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> 
         lambda: Delay(client, broker, slow_ms, for_ms, when),
     )
     return lots.choice(makers)()
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")

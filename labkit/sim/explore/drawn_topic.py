@@ -12,11 +12,13 @@ from dataclasses import replace
 from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.bad_machines import with_bad_machines
 from labkit.sim.explore.consumers import with_consumers
-from labkit.sim.explore.lots import Lots
+from labkit.sim.explore.keys import with_keys
+from labkit.sim.explore.lots import Lots, rounded
 from labkit.sim.explore.other_settings import with_other_settings
 from labkit.sim.explore.storm import storm
 from labkit.sim.explore.topic_repairs import with_repairs
 from labkit.sim.explore.topic_upkeep import with_topic_upkeep
+from labkit.sim.explore.unloads import with_unloads
 from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.sim.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
 from labkit.sim.moments import At, Moment, On
@@ -62,6 +64,7 @@ def drawn_topic(seed: int) -> Scenario:
     scenario = storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
     scenario = with_repairs(with_consumers(scenario, seed, horizon_ms), seed)
     scenario = with_topic_upkeep(with_bad_machines(scenario, seed, horizon_ms), seed)
+    scenario = with_unloads(with_keys(scenario, seed), seed, horizon_ms)
     return with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
 
 
@@ -74,9 +77,9 @@ def _with_adds_in_doubt(lots: random.Random, scenario: Scenario) -> Scenario:
     or later the broker is gone.
     """
     cluster = scenario.cluster
-    broker, start_ms = lots.choice(cluster.broker_names), _round(lots.uniform(10, 100))
-    for_ms = _round(lots.uniform(100, 1000))
-    ends_at = At(start_ms + _round(lots.uniform(100, 1.5 * for_ms)))
+    broker, start_ms = lots.choice(cluster.broker_names), rounded(lots.uniform(10, 100))
+    for_ms = rounded(lots.uniform(100, 1000))
+    ends_at = At(start_ms + rounded(lots.uniform(100, 1.5 * for_ms)))
     ends: tuple[Fault, ...] = (
         Crash(broker, "kept", for_ms, ends_at),
         SessionLoss(broker, ends_at),
@@ -125,7 +128,7 @@ def _with_a_slow_takeover(lots: random.Random, scenario: Scenario) -> Scenario:
     fenced = On("fence.answered", lots.choice((1, 2, 3)), node=broker)
     first, second = _both_publish(40, timeout_ms)
     over = On("session.lost", lots.choice((1, 2)), node=broker)
-    slow_ms = _round(lots.uniform(0.8, 1.5) * timeout_ms)
+    slow_ms = rounded(lots.uniform(0.8, 1.5) * timeout_ms)
     workload = first, replace(second, when=over)
     return replace(scenario, workload=workload, faults=()).with_fault(
         Crash(
@@ -141,11 +144,11 @@ def _with_hanging_metadata(lots: random.Random, scenario: Scenario, horizon_ms: 
     before, so that some are under way when it stops.
     """
     timeout_ms = scenario.cluster.session_timeout_ms
-    for_ms = _round(lots.uniform(0.1, 3) * timeout_ms)
+    for_ms = rounded(lots.uniform(0.1, 3) * timeout_ms)
     shares = lots.choice((0.3, 0.5, 0.7)), lots.choice((0.2, 0.5))
     scenario = scenario.with_fault(HangingMetadata(for_ms, *shares, _moment(lots, horizon_ms)))
     if lots.random() < 0.5:
-        scenario = scenario.with_fault(SlowMetadata(_round(lots.uniform(1, 30))))
+        scenario = scenario.with_fault(SlowMetadata(rounded(lots.uniform(1, 30))))
     return scenario
 
 
@@ -196,7 +199,7 @@ def _publish(lots: random.Random, producer: str, pace: float) -> Publish:
 def _fault(lots: random.Random, cluster: Cluster, horizon_ms: float) -> Fault:
     broker, bookie = lots.choice(cluster.broker_names), lots.choice(cluster.names)
     peer = lots.choice((METADATA_SERVER, bookie, _PRODUCERS[0]))
-    for_ms = _round(lots.uniform(1, 3 * horizon_ms))
+    for_ms = rounded(lots.uniform(1, 3 * horizon_ms))
     direction = lots.choice(("both", "in", "out"))
     when = _moment(lots, horizon_ms)
     makers: tuple[Callable[[], Fault], ...] = (
@@ -210,17 +213,13 @@ def _fault(lots: random.Random, cluster: Cluster, horizon_ms: float) -> Fault:
         lambda: Partition((broker,), cluster.names, direction, for_ms, when),
         lambda: Reset(broker, peer, when),
         lambda: Reset(broker, METADATA_SERVER, when),
-        lambda: Delay(broker, peer, _round(lots.uniform(1, 30)), for_ms, when),
-        lambda: Delay(peer, broker, _round(lots.uniform(1, 30)), for_ms, when),
+        lambda: Delay(broker, peer, rounded(lots.uniform(1, 30)), for_ms, when),
+        lambda: Delay(peer, broker, rounded(lots.uniform(1, 30)), for_ms, when),
     )
     return lots.choice(makers)()
 
 
 def _moment(lots: random.Random, horizon_ms: float) -> Moment:
     if lots.random() < 0.4:
-        return At(_round(lots.uniform(0, 2 * horizon_ms)))
+        return At(rounded(lots.uniform(0, 2 * horizon_ms)))
     return On(lots.choice(_TURNS), lots.randrange(1, 30))
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")

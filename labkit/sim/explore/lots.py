@@ -56,11 +56,11 @@ class Lots:
 
     def between(self, lowest: float, highest: float) -> float:
         """A number with three digits, so that it is easy to read."""
-        return _round(self._random.uniform(lowest, highest))
+        return rounded(self._random.uniform(lowest, highest))
 
     def ms(self, most: float = 0) -> float:
         """A time from 1 ms up, by default to the horizon; short ones are as likely as long ones."""
-        return _round((most or self.horizon_ms) ** self._random.random())
+        return rounded((most or self.horizon_ms) ** self._random.random())
 
     def bookie(self) -> str:
         """A bookie."""
@@ -92,7 +92,7 @@ class Lots:
 
     def late_part(self) -> float:
         """A place in a file (0 to 1), rather near its end, where the newest entries lie."""
-        return _round(1 - self._random.random() ** 3)
+        return rounded(1 - self._random.random() ** 3)
 
     def time(self) -> At:
         """A moment by the clock."""
@@ -108,5 +108,6 @@ class Lots:
         return self.time() if self.chance(0.4) else self.turn()
 
 
-def _round(value: float) -> float:
+def rounded(value: float) -> float:
+    """Three digits of the value, so that it is easy to read."""
     return float(f"{value:.3g}")

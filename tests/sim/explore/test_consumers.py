@@ -12,12 +12,16 @@ from labkit.pulsar import subscriptions
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.dispatcher import Dispatcher, after
 from labkit.pulsar.dispatch.entry import Entry
+from labkit.pulsar.dispatch.hashes import HASH_COUNT
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.pulsar.positions import EARLIEST, LATEST, first_from
+from labkit.pulsar.topics import BrokerTopic
 from labkit.sim.consume import Consume
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
+from labkit.sim.faults import Unload
+from labkit.sim.scenario import Scenario
 from labkit.topic import chain_store
 from labkit.topic.acknowledged import Acknowledged
 from labkit.topic.chain import LedgerInfo, Position
@@ -139,6 +143,37 @@ def trim_a_ledger_whose_last_entry_is_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chain_store, "ledgers_to_delete", trim_early)
 
 
+def _consumers(scenario: Scenario) -> list[Consume]:
+    return [step for step in scenario.workload if isinstance(step, Consume)]
+
+
+def look_for_waiting_entries_before_the_read(patch: pytest.MonkeyPatch) -> None:
+    read = Dispatcher.read_entries
+    seen: dict[Dispatcher, set[int]] = {}
+
+    async def note_and_read(self: Dispatcher, start: Position, max_entries: int) -> list[Entry]:
+        if isinstance(self, Multiple):
+            seen[self] = set(filter(self.waiting.first_of, range(HASH_COUNT)))
+        return await read(self, start, max_entries)
+
+    def waits_behind(self: Multiple, position: Position, key_hash: int) -> bool:
+        first = self.waiting.first_of(key_hash) if key_hash in seen[self] else None
+        return first is not None and first < position
+
+    patch.setattr(Dispatcher, "read_entries", note_and_read)
+    patch.setattr(Multiple, "_waits_behind", waits_behind)
+
+
+def answer_a_second_unload_at_once(patch: pytest.MonkeyPatch) -> None:
+    close = BrokerTopic.close
+
+    async def close_once(self: BrokerTopic) -> None:
+        if not self.is_ended:
+            await close(self)
+
+    patch.setattr(BrokerTopic, "close", close_once)
+
+
 MISTAKES = [
     ("NoMessageIsSkipped", skip_what_cannot_be_read, 563),
     ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
@@ -149,10 +184,12 @@ MISTAKES = [
     ("StepsEnd", lose_what_is_given_back, 104),
     ("StepsEnd", go_on_when_all_is_given_back, 8),
     ("NoMessageIsSkipped", keep_single_acknowledgements_at_a_seek, 5),
-    ("NoMessageIsSkipped", begin_readers_an_entry_late, 24),
+    ("NoMessageIsSkipped", begin_readers_an_entry_late, 60),
     ("NoMessageIsSkipped", trim_what_some_have_not_acknowledged, 6),
     ("NoMessageIsSkipped", trim_a_ledger_whose_last_entry_is_left, 951),
     ("NoMessageIsSkipped", keep_the_cursor_of_a_deleted_subscription, 19),
+    ("KeysKeepTheirOrder", look_for_waiting_entries_before_the_read, 42),
+    ("UnloadedTopicsAreClosed", answer_a_second_unload_at_once, 15),
 ]
 
 
@@ -171,11 +208,17 @@ def test_three_in_ten_scenarios_trim_ledgers() -> None:
     assert 40 < sum(config.retention_time_ms >= 0 for config in configs) < 80
 
 
+def test_one_in_eight_scenarios_has_keys_and_one_in_ten_unloads() -> None:
+    drawn = [drawn_topic(seed) for seed in range(400)]
+    keyed = [any(step.subscription == "keys" for step in _consumers(each)) for each in drawn]
+    unloaded = [any(isinstance(fault, Unload) for fault in each.faults) for each in drawn]
+    assert 35 < sum(keyed) < 65
+    assert 28 < sum(unloaded) < 55
+
+
 def test_half_of_the_scenarios_have_consumers_and_all_types_of_subscriptions() -> None:
-    steps = [
-        [step for step in drawn_topic(seed).workload if isinstance(step, Consume)]
-        for seed in range(200)
-    ]
+    steps = [_consumers(drawn_topic(seed)) for seed in range(200)]
+    steps = [[step for step in some if step.subscription != "keys"] for some in steps]
     assert 80 < sum(map(bool, steps)) < 120
     assert 4 < sum(step.reader for some in steps for step in some) < 30
     kinds = {step.subscription_type for some in steps for step in some}
