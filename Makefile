@@ -66,7 +66,7 @@ check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and impor
 	$(BIN)/lint-imports --no-logo
 	@$(call javascript,fmt --check)
 	@$(call javascript,lint)
-	@$(call javascript,check 'labkit/widgets/browser/*.js' 'labkit/site/theme/*.js')
+	@$(call javascript,check 'labkit/widgets/browser/*.js' 'tools/site/theme/*.js')
 
 fmt: $(TEST) ## Format the code and correct what ruff can
 	$(BIN)/ruff check --fix-only .
@@ -89,14 +89,14 @@ slides: $(LAB) ## Make a talk of each lesson in build/slides
 
 site: $(LAB) ## Build the static site into site/, with the lab in a browser tab; needs npm
 	@$(call install,-e '.[site]')
-	$(BIN)/python -m labkit.site site
+	$(BIN)/python -m tools.site site
 
 offline: $(LAB) ## The site, all wheels and a page for teachers in build/offline, for a class without internet
 	@$(call install,-e '.[site]')
-	$(BIN)/python -m labkit.site.offline build/offline
+	$(BIN)/python -m tools.site.offline build/offline
 
 address: $(LAB) ## Say where this is published: REPOSITORY=https://github.com/owner/name
-	$(BIN)/python -m labkit.site.address $(REPOSITORY)
+	$(BIN)/python -m tools.site.address $(REPOSITORY)
 
 constraints: $(BIN)/python ## Pin again, keeping what still fits (UPGRADE=--upgrade renews all)
 	$(PIP) install uv

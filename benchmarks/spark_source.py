@@ -201,7 +201,7 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
     """One process: as many entries in a request as the source asks for, messages as objects."""
     count = 0
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
-    async with connected(options.metadata) as client:
+    async with connected(options) as client:
         directory = Directory(client, options)
         for partition, chain in (await directory.chains()).items():
             for info in chain:
@@ -210,7 +210,7 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
                 span = span_between(ledger, partition, EARLIEST, LATEST)
                 if span is None:
                     continue
-                async with aclosing(read_span(client, span)) as portions:
+                async with aclosing(read_span(client, span, options.retry_s)) as portions:
                     async for entries in portions:
                         for entry in entries:
                             ids = entry.ledger_id, entry.entry_id, partition

@@ -30,7 +30,6 @@ function).
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
       workshop/    build a bookie or a client: a learner's file that grows, tried in both worlds
       grading/     a class's notebooks, each in a sandbox; the verdict outside
-      site/        the same in a browser tab: a static site with its own Python
     on top
       cli          the command `labkit`
       intermixed   its parser: options may stand between arguments

@@ -269,22 +269,10 @@ def _shell(arguments: argparse.Namespace) -> int:
 def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("search", help="look for broken promises in simulated runs")
     parser.add_argument("--variant", default="", help="the mistake to plant (default: none)")
-    limit = parser.add_mutually_exclusive_group()
-    limit.add_argument("--minutes", type=float, default=0, help="run this long (default: no limit)")
-    limit.add_argument("--seeds", type=int, default=0, help="how many more (default: no limit)")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many (default: 1000)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument(
         "--jobs", type=int, default=0, help="processes (default: one per processor)"
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        help="where it keeps what it knows, to go on from there (default: search)",
-    )
-    parser.add_argument(
-        "--counterexamples",
-        type=Path,
-        metavar="FOLDER",
-        help="write the smallest scenario that --variant, or else each one, breaks",
     )
     parser.set_defaults(run=_search)
 

@@ -6,6 +6,9 @@ In a checkout they are beside the package, where people look for them; in a whee
 import os
 from pathlib import Path
 
+SHIPPED = ("notebooks", "data")
+"""The names of their folders."""
+
 _PACKAGE = Path(__file__).parent
 
 

@@ -226,11 +226,11 @@ def test_local_says_why_a_bookie_did_not_start() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--minutes", "--seeds", "--jobs"])
-def test_search_takes_no_negative_numbers(tmp_path: Path, option: str) -> None:
-    done = labkit("search", "--folder", str(tmp_path), option, "-1")
+@pytest.mark.parametrize("option", ["--first", "--seeds", "--jobs"])
+def test_search_takes_no_negative_numbers(option: str) -> None:
+    done = labkit("search", option, "-1")
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: --minutes, --seeds and --jobs cannot be negative"
+    assert one_line(done) == "labkit: --first, --seeds and --jobs cannot be negative"
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ from labkit.metadata.store import (
 )
 from labkit.model.errors import LabkitError
 
+_MOST_NAMED = 1000
+"""Bookies that a mark names, so that it fits into a node; the worker looks at all of a ledger."""
 _LEVELS = 4
 """Levels of folders above a mark, so that no node has too many children for one answer."""
 _NAME = re.compile(r"urL(\d+)")
@@ -106,7 +108,7 @@ class LedgerUnderreplicationManager:
         while True:
             now_ms = self._wall_clock_ms()
             with suppress(NodeExistsError):
-                mark = UnderreplicatedLedger(tuple(missing), now_ms)
+                mark = UnderreplicatedLedger(tuple(missing[:_MOST_NAMED]), now_ms)
                 await self.store.create(path, encode_underreplicated(mark))
                 return True
             # A mark that is removed or changed in between: once more.
@@ -116,7 +118,9 @@ class LedgerUnderreplicationManager:
                 news = tuple(bookie for bookie in missing if bookie not in before)
                 if not news:
                     return False
-                mark = UnderreplicatedLedger(before + news, now_ms)
+                # Written even if there is no room for another name: the new version of the node
+                # tells a worker that is repairing the ledger of this loss.
+                mark = UnderreplicatedLedger((before + news)[:_MOST_NAMED], now_ms)
                 await self.store.set(path, encode_underreplicated(mark), version)
                 return True
 

@@ -23,7 +23,7 @@ from labkit.client.ensemble import (
 from labkit.client.pending_add import PendingAdd
 from labkit.client.protocol_v2 import PerChannelBookieClientV2
 from labkit.client.striping import write_set
-from labkit.metadata.store import MetadataUnavailableError
+from labkit.metadata.store import LARGEST_NODE, MetadataUnavailableError
 from labkit.model.errors import (
     BKClientClosedException,
     BKException,
@@ -35,9 +35,11 @@ from labkit.model.errors import (
     BKWriteOnReadOnlyBookieException,
     LabkitError,
 )
-from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.model.ledger import LedgerMetadata, LedgerState, encode_ledger_metadata
 
 _STOP_AT_ONCE = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
+_LARGEST_METADATA = LARGEST_NODE - 100_000
+"""The rest is for those who recover, close and repair the ledger."""
 _LOOK_AGAIN_AFTER_S = 1.0
 """Pause before looking for a replacement again, after none was found."""
 
@@ -145,7 +147,8 @@ class EnsembleChange:
         """Whether the metadata has this ensemble now; if not, another client has changed it.
 
         Raises `BKLedgerFencedException` or `BKLedgerClosedException` when another client recovers
-        or has closed the ledger, and `BKWriteException` when no further change is allowed.
+        or has closed the ledger, and `BKWriteException` when no further change is allowed, or none
+        fits into the metadata.
         """
         ledger = self.ledger
         if not self._changes_left:
@@ -155,7 +158,13 @@ class EnsembleChange:
                 f" {limit} times, and maxNumEnsembleChanges allows no more: find out why they fail,"
                 " and go on in a new ledger"
             )
-        if await ledger.publish(with_ensemble(ledger.metadata, first_entry_id, ensemble)):
+        metadata = with_ensemble(ledger.metadata, first_entry_id, ensemble)
+        if len(encode_ledger_metadata(metadata)) > _LARGEST_METADATA:
+            raise BKWriteException(
+                f"ledger {ledger.ledger_id}: {self.last_failure}; its metadata has"
+                f" {len(metadata.segments)} segments, and no room for more: go on in a new ledger"
+            )
+        if await ledger.publish(metadata):
             self._changes_left -= 1
             return True
         if ledger.metadata.state is LedgerState.IN_RECOVERY:

@@ -105,6 +105,7 @@ async def _trim(node: ClientNode, number: int, trim: Trim) -> Trimmed:
         links.update((link.ledger_id, link) for link in ledger.ledgers)
     await asyncio.sleep(1)
     cursor.acknowledge(positions[: trim.acked])
+    await cursor.flush()
     await ledger.trim()
     links.update((link.ledger_id, link) for link in ledger.ledgers if link.closed_at_ms)
     left = {link.ledger_id for link in ledger.ledgers}

@@ -1,9 +1,11 @@
 """A parsed request to a broker's HTTP side, and the errors for refused requests."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_plus
 
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
@@ -12,7 +14,7 @@ from labkit.pulsar.broker_service import checked_name
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.names import check_namespace
+from labkit.topic.names import check_namespace, shortened
 
 
 class ElsewhereError(LabkitError):
@@ -21,6 +23,22 @@ class ElsewhereError(LabkitError):
 
 class BadRequestError(LabkitError):
     """The request's body does not fit the path."""
+
+
+class StatusError(LabkitError):
+    """The request is refused with this HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An answer that is bytes, with additional headers."""
+
+    headers: Sequence[tuple[str, str]]
+    body: bytes
 
 
 class Text(str):
@@ -43,12 +61,18 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request: `names` are the path's variable parts."""
+    """A parsed request: `names` are the path's variable parts.
+
+    `method`, `path` (as it was sent) and `authorization` serve to send it on to other brokers.
+    """
 
     broker: Broker
     names: tuple[str, ...]
     options: Mapping[str, str]
     body: Any
+    method: str
+    path: str
+    authorization: str
 
     @property
     def namespace(self) -> str:
@@ -62,6 +86,11 @@ class Call:
     def topic(self) -> str:
         """The path's topic, by its full name.  Raises `BrokerError`."""
         return checked_name(f"persistent://{'/'.join(self.names[:3])}")
+
+    @property
+    def subscription(self) -> str:
+        """The path's subscription; Pulsar's library encodes its name twice."""
+        return unquote_plus(self.names[3])
 
     def flag(self, name: str) -> bool:
         """Whether the query string sets the flag to true."""
@@ -79,6 +108,12 @@ class Call:
         if self.topic not in await topics_of(self.broker.store, self.namespace):
             raise BrokerError(ServerError.TopicNotFound, f"there is no topic {self.topic}")
         return await self.broker.topic(self.topic)
+
+    def number(self, at: int) -> int:
+        """The variable part of the path at this index, a number.  Raises `BadRequestError`."""
+        if not re.fullmatch(r"-?[0-9]{1,18}", self.names[at], re.ASCII):
+            raise BadRequestError(f"{shortened(self.names[at])} in the path is not a number")
+        return int(self.names[at])
 
     def count(self) -> int:
         """The body as a number of partitions.  Raises `BadRequestError`."""

@@ -7,23 +7,35 @@ In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote_plus
 
+from tornado.httputil import HTTPHeaders
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
-from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError, Text, decode_body
+from labkit.live.admin_call import (
+    Action,
+    BadRequestError,
+    Binary,
+    Call,
+    ElsewhereError,
+    StatusError,
+    Text,
+    decode_body,
+)
 from labkit.live.admin_namespaces import NAMESPACE_ROUTES
 from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
 from labkit.live.foreign_pages import foreign_page, is_json
 from labkit.metadata.store import NodeTooLargeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.administration import PartitionCountError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.partitions import PartitionCountError
 from labkit.topic.names import shortened
 
 _STATUS = {
@@ -48,6 +60,19 @@ LARGEST_BODY = 1024 * 1024
 LONGEST_URI = 8 * 1024
 _LONGEST_REASON = 1000
 _BEARER = "Bearer "
+
+
+class _WithExactNames(HTTPHeaders):
+    """Headers, some of whose names keep their case: Pulsar's library looks for the exact name."""
+
+    def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
+        super().__init__(headers)
+        self._exact = exact
+
+    def get_all(self) -> Iterator[tuple[str, str]]:
+        """Called by tornado to write them."""
+        yield from super().get_all()
+        yield from self._exact
 
 
 @stream_request_body
@@ -104,11 +129,15 @@ class _Handler(RequestHandler):
             super().log_exception(typ, value, tb)
 
     def answer(self, status: int, answer: object) -> None:
-        """Answer in JSON, or in plain text; None: without a body."""
+        """Answer in JSON, in plain text, or with a message; None: without a body."""
         self.set_status(status)
         if isinstance(answer, Text):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
             self.finish(answer)
+        elif isinstance(answer, Binary):
+            self.set_header("Content-Type", "application/octet-stream")
+            self._headers = _WithExactNames(self._headers, answer.headers)
+            self.finish(answer.body)
         elif status != 204:
             self.set_header("Content-Type", "application/json")
             self.finish(json.dumps(answer))
@@ -117,7 +146,14 @@ class _Handler(RequestHandler):
 class _Route(_Handler):
     """One path."""
 
-    async def _serve(self, *names: str) -> None:
+    def initialize(  # type: ignore[override]
+        self, broker: Broker, actions: Mapping[str, Action], pattern: re.Pattern[str]
+    ) -> None:
+        """Called by tornado for each request."""
+        super().initialize(broker, actions)
+        self.pattern = pattern
+
+    async def _serve(self, *_: str) -> None:
         method = self.request.method or ""
         if self.is_refused():
             return
@@ -126,7 +162,7 @@ class _Route(_Handler):
             return
         try:
             role = self._authenticate()
-            action, call = self.actions[method], self._call(names)
+            action, call = self.actions[method], self._call()
             await self._check_may(role, action, call)
             answer = await action(call)
         except ElsewhereError as elsewhere:
@@ -161,13 +197,20 @@ class _Route(_Handler):
         else:
             authorization.check_super_user(role)
 
-    def _call(self, names: tuple[str, ...]) -> Call:
+    def _call(self) -> Call:
+        match = self.pattern.fullmatch(self.request.path)
+        assert match is not None
+        # Java writes a space as "+", which tornado would keep.
+        names = tuple(unquote_plus(name) for name in match.groups())
         body = decode_body(bytes(self._body))
         options = {
             key: values[-1].decode(errors="replace")
             for key, values in self.request.arguments.items()
         }
-        return Call(self.broker, names, options, body)
+        request = self.request
+        authorization = request.headers.get("Authorization", "")
+        method, path = request.method or "", request.path
+        return Call(self.broker, names, options, body, method, path, authorization)
 
     def _authoritative_uri(self) -> str:
         """The URI for a redirect: the broker there must take the topic, not redirect again."""
@@ -188,6 +231,8 @@ class _NoRoute(_Handler):
 
 
 def _status(error: LabkitError) -> int:
+    if isinstance(error, StatusError):
+        return error.status
     if isinstance(error, BrokerError) and not isinstance(error, PartitionCountError):
         return _STATUS.get(error.code, 503)
     return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), 503)
@@ -205,7 +250,7 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
             log(f"{what}: {status}, {reason}")
 
     routes = [
-        (path, _Route, {"broker": broker, "actions": actions})
+        (path, _Route, {"broker": broker, "actions": actions, "pattern": re.compile(path)})
         for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()
     ]
     return Application(

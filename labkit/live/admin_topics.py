@@ -1,4 +1,4 @@
-"""The HTTP paths for topics: lookup, partitions, statistics, schemas.
+"""The HTTP paths for topics: lookup, partitions, schemas, and those of the modules it adds.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`, `SchemasResource.java`,
 `broker/lookup/v2/TopicLookup.java`.
@@ -14,18 +14,15 @@ from labkit.live.admin_call import (
     ElsewhereError,
     Routes,
 )
+from labkit.live.admin_messages import MESSAGE_ROUTES
 from labkit.live.admin_schemas import data_text, schema_of, type_name
-from labkit.pulsar.administration import (
-    create_partitioned_topic,
-    create_topic,
-    delete_topic,
-    forget_partitions,
-    grow_partitioned_topic,
-    internal_stats,
-    partitions_to_delete,
-)
+from labkit.live.admin_stats import STATS_ROUTES
+from labkit.live.admin_subscriptions import SUBSCRIPTION_ROUTES
+from labkit.pulsar.administration import create_topic
+from labkit.pulsar.deletion import PartitionedDeletion, delete_topic
+from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.namespaces import partitioned_topics_of, topics_of
-from labkit.pulsar.positions import last_message_id
+from labkit.pulsar.partitions import create_partitioned_topic, grow_partitioned_topic
 
 
 async def _lookup(call: Call) -> object:
@@ -65,18 +62,25 @@ async def _grow_partitions(call: Call) -> None:
 
 
 async def _delete_partitions(call: Call) -> None:
-    """Delete the partitions served here, then redirect to the broker of another one."""
+    """Close the partitions served here, then redirect to the broker of another one; the last one
+    deletes all.
+    """
+    deletion = await PartitionedDeletion.begin(call.broker, call.topic)
     left: ElsewhereError | None = None
-    for partition in await partitions_to_delete(call.broker, call.topic):
-        try:
-            await call.be_owner(partition)
-        except ElsewhereError as elsewhere:
-            left = elsewhere
-        else:
-            await delete_topic(call.broker, partition, force=call.flag("force"))
+    try:
+        for partition in await deletion.left():
+            try:
+                await call.be_owner(partition)
+            except ElsewhereError as elsewhere:
+                left = elsewhere
+            else:
+                await deletion.close(partition, force=call.flag("force"))
+    except BrokerError:
+        await deletion.give_up()
+        raise
     if left is not None:
         raise left
-    await forget_partitions(call.broker, call.topic)
+    await deletion.finish()
 
 
 async def _create_topic(call: Call) -> None:
@@ -87,35 +91,6 @@ async def _create_topic(call: Call) -> None:
 async def _delete_topic(call: Call) -> None:
     await call.be_owner(call.topic)
     await delete_topic(call.broker, call.topic, force=call.flag("force"))
-
-
-async def _unload_topic(call: Call) -> None:
-    await call.open_topic()
-    await call.broker.unload(call.topic)
-
-
-async def _internal_stats(call: Call) -> object:
-    return internal_stats(await call.open_topic())
-
-
-async def _last_message_id(call: Call) -> object:
-    topic = await call.open_topic()
-    last = await last_message_id(topic.ledger, topic.partition)
-    return {
-        "ledgerId": topic.ledger.last_confirmed[0],
-        "entryId": topic.ledger.last_confirmed[1],
-        "partitionIndex": last.partition,
-    }
-
-
-async def _subscriptions(call: Call) -> object:
-    return [each.name for each in (await call.open_topic()).subscriptions.all]
-
-
-async def _delete_subscription(call: Call) -> None:
-    subscriptions = (await call.open_topic()).subscriptions
-    subscription = subscriptions.find(call.names[3])
-    await subscriptions.unsubscribe(subscription, None, force=call.flag("force"))
 
 
 async def _schema(call: Call) -> object:
@@ -174,11 +149,9 @@ TOPIC_ROUTES: Routes = {
         "POST": _grow_partitions,
         "DELETE": _delete_partitions,
     },
-    f"{_PERSISTENT}/{TOPIC}/unload": {"PUT": _unload_topic},
-    f"{_PERSISTENT}/{TOPIC}/internalStats": {"GET": _internal_stats},
-    f"{_PERSISTENT}/{TOPIC}/lastMessageId": {"GET": _last_message_id},
-    f"{_PERSISTENT}/{TOPIC}/subscriptions": {"GET": _subscriptions},
-    f"{_PERSISTENT}/{TOPIC}/subscription/([^/]+)": {"DELETE": _delete_subscription},
+    **STATS_ROUTES,
+    **MESSAGE_ROUTES,
+    **SUBSCRIPTION_ROUTES,
     f"{_PERSISTENT}/{TOPIC}": {"PUT": _create_topic, "DELETE": _delete_topic},
     _SCHEMAS: {"GET": _schema, "POST": _post_schema, "DELETE": _delete_schema},
     rf"{_SCHEMAS}/([0-9]{{1,18}})": {"GET": _schema},

@@ -14,11 +14,16 @@
     subscriptions   a topic's subscriptions; each (`subscription`) is a cursor and its consumers
     dispatch/       which consumer gets which entry, and when
     positions       the positions that clients name by an id, a time, the end
+    skipping        an administrator's acknowledgements: skipped and expired messages
+    traffic         messages and bytes, and their rates
+    topic_stats     what an administrator sees of a topic
     schemas         the schemas of messages, by version; `avro_compatibility` compares two,
                     `schema_requests` answers clients
     namespaces      lists of topics
     refusals        requests that are not served, and the answers to them
     administration  the requests of the HTTP side
+    partitions      creates and grows partitioned topics
+    deletion        deletes topics, so that a refusal changes nothing and a crash can be repaired
     policies        a namespace's settings that override the broker's configuration
     authentication  who a client is, and how long that is valid
     authorization   which role may do what
@@ -43,8 +48,7 @@ storing.
 Memory per client is bounded in both directions: a client that sends faster than the bookies store
 is not read for a while, and a client that does not read is sent nothing more.
 
-Left out: transactions, geo-replication, topic-list watches, statistics, non-persistent topics,
-compaction.
+Left out: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 
 In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
 

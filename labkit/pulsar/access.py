@@ -94,9 +94,15 @@ class ProducerAccess:
 
     def close(self) -> None:
         """Fail the waiting producers: they must look the topic up again."""
-        error = BrokerError(
-            ServerError.ServiceNotReady, f"{self._ledger.name} is being closed: look it up again"
+        self.refuse_waiting(
+            BrokerError(
+                ServerError.ServiceNotReady,
+                f"{self._ledger.name} is being closed: look it up again",
+            )
         )
+
+    def refuse_waiting(self, error: BrokerError) -> None:
+        """Fail the waiting producers."""
         waiting, self._waiting = self._waiting, {}
         for turn in waiting.values():
             turn.set_exception(error)

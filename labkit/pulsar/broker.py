@@ -63,10 +63,14 @@ class Broker(BrokerService):
         await asyncio.gather(self._keep_alive(), self._look_at_credentials())
 
     async def _keep_alive(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
         while True:
+            begun_at = loop.time()
             await asyncio.sleep(self.config.keep_alive_interval_s)
             for connection in self.connections:
                 connection.keep_alive()
+            for topic in self.topics:
+                topic.update_rates(loop.time() - begun_at)
 
     async def _look_at_credentials(self) -> NoReturn:
         while True:

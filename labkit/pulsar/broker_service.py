@@ -9,14 +9,13 @@ In Pulsar: `broker/service/BrokerService.java`.
 """
 
 import asyncio
-import json
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.metadata.store import NodeExistsError
+from labkit.metadata.store import NodeExistsError, NoNodeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.authentication import ANONYMOUS, Authenticate, Identity
@@ -27,6 +26,7 @@ from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.policies import Policies, read_policies
 from labkit.pulsar.schemas import Schemas
 from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.deletion import delete_marked, is_marked
 from labkit.topic.names import (
     full_name,
     managed_ledger_path,
@@ -36,8 +36,8 @@ from labkit.topic.names import (
     shortened,
 )
 from labkit.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
+from labkit.topic.partitions import PartitionedTopic, read_partitioned_topic
 from labkit.topic.publishing import ProducerNames
-from labkit.topic.topic import NoTopicError, partition_count
 
 
 class BrokerService:
@@ -69,6 +69,8 @@ class BrokerService:
         self.ownership = TopicOwnership(client.store, address, client.recorder)
         self.schemas = Schemas(client.store)
         self.producer_names = ProducerNames(client.store)
+        self.deleting: dict[str, None] = {}
+        """Topics that are not opened here because a request is deleting them."""
         self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
         self._is_closing = False
         self.ownership.when_lost(self._lost)
@@ -125,21 +127,31 @@ class BrokerService:
         `BrokerError` if there is no such topic and none is created.
         """
         name = checked_name(topic)
+        create = create and self.config.allow_auto_topic_creation
         if partition_of(name) >= 0:
+            if create and not await self._is_partition(name):
+                await self.create(name)
             return 0
-        with suppress(NoTopicError):
-            return await partition_count(self.client, name)
+        with suppress(NoNodeError):
+            return (await self._partitioned_topic(name)).count
         if await self._is_stored(name):
             return 0
-        if not (create and self.config.allow_auto_topic_creation):
+        if not create:
             raise _no_topic(name)
         if count := self.config.default_num_partitions:
             with suppress(NodeExistsError):
-                await self.store.create(
-                    partitions_path(name), json.dumps({"partitions": count}).encode()
-                )
-            return await partition_count(self.client, name)
+                await self.store.create(partitions_path(name), PartitionedTopic(count).encode())
+            return (await self._partitioned_topic(name)).count
         return 0
+
+    async def create(self, name: str) -> None:
+        """Store an empty topic, unless there is one.
+
+        Only so is a topic made that is named like a partition of a missing topic: opening does not
+        make it, because the client may be one that has not noticed the deletion of all partitions.
+        """
+        with suppress(NodeExistsError):
+            await self.store.create(managed_ledger_path(name), b"")
 
     # Topics
 
@@ -155,8 +167,9 @@ class BrokerService:
         Raises `BrokerError` when another broker serves it, and what `BrokerTopic.open` raises.
         """
         name = checked_name(name)
-        if not self.ownership.owns(name) and not await self.ownership.takes_back(name):
-            raise _not_here(name)
+        await self._check_owned(name)
+        if name in self.deleting:
+            raise _being_deleted(name)
         opening = self._topics.get(name)
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
@@ -165,6 +178,18 @@ class BrokerService:
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
+
+    async def opened_topic(self, name: str) -> BrokerTopic | None:
+        """Return the topic if it is open here, or being opened and that succeeds.
+
+        Raises `BrokerError` when another broker serves it.
+        """
+        await self._check_owned(name)
+        opening = self._topics.get(name)
+        if opening is not None:
+            with suppress(LabkitError):
+                return await asyncio.shield(opening)
+        return None
 
     async def unload(self, name: str) -> None:
         """Close a topic; the next client's request opens it again."""
@@ -187,6 +212,9 @@ class BrokerService:
         assert task is not None
         try:
             await self._check_may_open(name)
+            if await is_marked(self.store, name):
+                await self.finish_deletion(name)
+                await self._check_may_open(name)
             defaults = Policies(
                 self.config.broker_deduplication_enabled, self.config.managed_ledger
             )
@@ -220,31 +248,52 @@ class BrokerService:
         elif not await self._is_partition(name) and not await self._is_stored(name):
             raise _no_topic(name)
 
+    async def finish_deletion(self, name: str) -> None:
+        """Delete all that is left of a topic whose deletion is decided.
+
+        Raises what `delete_marked` raises.
+        """
+        if partition_of(name) < 0 and not await self.store.exists(partitions_path(name)):
+            # A partitioned topic of that name keeps its schemas there.
+            await self.schemas.delete(name)
+        await delete_marked(self.client, name)
+
+    async def _check_owned(self, name: str) -> None:
+        if not self.ownership.owns(name) and not await self.ownership.takes_back(name):
+            raise _not_here(name)
+
     async def _check_may_open(self, name: str) -> None:
         """Refuse a partition that its topic does not have, and a topic that must not be created."""
-        if self.config.allow_auto_topic_creation:
-            await self._is_partition(name)
-        else:
+        if partition_of(name) >= 0 or not self.config.allow_auto_topic_creation:
             await self.check_exists(name)
 
     async def _is_stored(self, name: str) -> bool:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Whether the name is a partition's.  Raises `BrokerError` if its topic has fewer."""
+        """Whether the name is a partition's.  Raises `BrokerError` if its topic has fewer, or is
+        being deleted.
+        """
         partition = partition_of(name)
         if partition < 0:
             return False
         whole = name.removesuffix(f"-partition-{partition}")
         try:
-            count = await partition_count(self.client, whole)
-        except NoTopicError:
+            count = (await self._partitioned_topic(whole)).count
+        except NoNodeError:
             return False
         if partition >= count:
             raise BrokerError(
                 ServerError.TopicNotFound, f"{whole} has {count} partitions, from 0 on"
             )
         return True
+
+    async def _partitioned_topic(self, name: str) -> PartitionedTopic:
+        """Raises `NoNodeError`, and `BrokerError` if the topic is being deleted."""
+        record, _ = await read_partitioned_topic(self.store, name)
+        if record.is_being_deleted:
+            raise _being_deleted(name)
+        return record
 
     def _ended(self, topic: BrokerTopic, _: LabkitError) -> None:
         task = self._topics.get(topic.name)
@@ -269,6 +318,13 @@ class BrokerService:
 def _not_here(name: str) -> BrokerError:
     return BrokerError(
         ServerError.ServiceNotReady, f"{name} is not served here (now): look it up again"
+    )
+
+
+def _being_deleted(name: str) -> BrokerError:
+    return BrokerError(
+        ServerError.ServiceNotReady,
+        f"{name} is being deleted; if that was interrupted, repeat the deletion",
     )
 
 

@@ -138,6 +138,7 @@ class Consumers:
                 return
             self._subscribed[request.consumer_id] = subscribed
         self._succeed(request.request_id)
+        self._subscribed[request.consumer_id].subscription.tell_end()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
         subscribed = self._subscribed.get(command.flow.consumer_id)

@@ -21,6 +21,11 @@ class BrokerError(LabkitError):
         self.code = code
 
 
+def no_partitioned_topic(topic: str) -> BrokerError:
+    """Return the error for a partitioned topic that does not exist."""
+    return BrokerError(ServerError.TopicNotFound, f"there is no partitioned topic {topic}")
+
+
 def code_of(error: LabkitError) -> ServerError:
     """The error code for a client: a transient one makes it look the topic up again."""
     if isinstance(error, BrokerError):

@@ -10,6 +10,7 @@ from labkit.model.proto.pulsar_pb2 import MessageIdData
 from labkit.pulsar.dispatch.entry import read_entry
 from labkit.pulsar.frames import message_id_data
 from labkit.topic.chain import NOWHERE, Position
+from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 
 EARLIEST: Position = NOWHERE
@@ -21,6 +22,18 @@ def first_from(ledger: ManagedLedger, position: Position) -> Position:
     """The first entry at the position or after it, or the place of the entry to come."""
     ledger_id, entry_id = position
     return ledger.next_position((ledger_id, entry_id - 1))
+
+
+def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int) -> Position | None:
+    """The `count`-th entry that the cursor has not acknowledged; None if there are fewer."""
+    after = cursor.mark_delete
+    for each in cursor.state.ranges:
+        between = ledger.chain.entry_count(after, each.lower)
+        if count <= between:
+            break
+        count -= between
+        after = each.upper
+    return ledger.chain.nth_after(after, count)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:

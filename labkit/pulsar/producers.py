@@ -32,6 +32,7 @@ from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, encode_frame
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
+from labkit.pulsar.traffic import Traffic
 from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
 from labkit.topic.messages import is_whole
 from labkit.topic.names import check_name
@@ -104,7 +105,9 @@ class Producer:
         self._connection = client.connection
         self._intake = client.connection.intake
         self._max_entry_size = client.broker.config.max_entry_size
-        self._producer_id = producer_id
+        self.producer_id = producer_id
+        self.access_mode = place.mode
+        self.traffic = Traffic()
         self._place = place
         self._topic = topic
         self._attached = topic.publisher.attach(place.name, self._stored, self._dropped)
@@ -154,7 +157,7 @@ class Producer:
         if not self._is_gone:
             self._is_gone = True
             self._attached.detach()
-            del self._topic.producers[self.name], self._client.attached[self._producer_id]
+            del self._topic.producers[self.name], self._client.attached[self.producer_id]
             self._forget(self._pending, self._pending_bytes)
             self._topic.access.leave(self._place)
 
@@ -162,7 +165,7 @@ class Producer:
         """Disconnect the producer: its client has to look the topic up again."""
         if not self._is_gone:
             self.leave()
-            close = CommandCloseProducer(producer_id=self._producer_id, request_id=NO_REQUEST)
+            close = CommandCloseProducer(producer_id=self.producer_id, request_id=NO_REQUEST)
             command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close)
             self._connection.send(command)
 
@@ -179,7 +182,7 @@ class Producer:
     def _stored(self, stored: Sequence[Send]) -> None:
         if self._is_gone:
             return
-        command, frames, size_bytes = self._receipt, [], 0
+        command, frames, size_bytes, message_count = self._receipt, [], 0, 0
         receipt = command.send_receipt
         message_id = receipt.message_id
         for each in stored:
@@ -189,6 +192,9 @@ class Producer:
             message_id.ledgerId, message_id.entryId = ledger_id & UNSIGNED, entry_id & UNSIGNED
             frames.append(encode_frame(command))
             size_bytes += len(each.data)
+            message_count += each.message_count
+        self.traffic.add(message_count, size_bytes)
+        self._topic.incoming.add(message_count, size_bytes)
         self._connection.send_frames(frames, 0)
         self._forget(len(stored), size_bytes)
 
@@ -197,7 +203,7 @@ class Producer:
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         error = CommandSendError(
-            producer_id=self._producer_id,
+            producer_id=self.producer_id,
             sequence_id=request.sequence_id,
             error=code,
             message=f"{self.name}: {text}",
@@ -260,15 +266,15 @@ class Registration:
         name = request.producer_name or await broker.producer_names.new()
         if self._is_over:
             return
-        topic.check_open()
+        topic.check_takes_producers()
         if (earlier := self._client.attached.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
         place = Place(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
         await topic.access.enter(place, partial(self._tell_queued, name, version))
-        # Again: the topic may have been closed while this producer was queued.
-        topic.check_open()
+        # Again: the topic may have been closed or terminated while this producer was queued.
+        topic.check_takes_producers()
         producer = self._attach(topic, place)
         self._end()
         self._succeed(

@@ -19,6 +19,7 @@ from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.shared import Shared
 from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.traffic import Traffic
 from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.formats import bits_of
@@ -72,6 +73,8 @@ class Subscription:
         self.cursor = cursor
         self.durable = durable
         self.type: SubscriptionType | None = None
+        self.departed = Traffic()
+        """What was sent to consumers that have left."""
         self._ledger = ledger
         self._context = context
         self._dispatcher: Dispatcher | None = None
@@ -129,6 +132,7 @@ class Subscription:
         """Remove the consumer, if it is still there; the others get its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
             self._dispatcher.remove(consumer)
+            self.departed.add(consumer.traffic.messages, consumer.traffic.bytes)
             self._stop_if_empty()
 
     def _stop_if_empty(self) -> None:
@@ -140,6 +144,7 @@ class Subscription:
         """Disconnect every consumer."""
         for consumer in self.consumers:
             consumer.disconnect()
+            self.departed.add(consumer.traffic.messages, consumer.traffic.bytes)
         if self._dispatcher is not None:
             self._dispatcher.stop()
             self._dispatcher = None
@@ -155,6 +160,7 @@ class Subscription:
         done = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
         if done and self._dispatcher is not None:
             self._dispatcher.acknowledged(consumer, done)
+            self.tell_end()
 
     def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry, or this part of its batch.  (L,
@@ -176,6 +182,7 @@ class Subscription:
             self._acknowledge_part(position, words)
         else:
             self.cursor.acknowledge_up_to(position)
+        self.tell_end()
 
     def _acknowledge_part(self, position: Position, words: Sequence[int]) -> None:
         is_new = self.cursor.left_in_batch(position) is None
@@ -188,6 +195,25 @@ class Subscription:
         # The client does not say how many messages the batch has: at most as many as there are
         # bits.
         self.cursor.acknowledge_batch(position, 64 * len(words), bits_of(words))
+
+    async def skip(self, position: Position) -> None:
+        """Acknowledge everything up to the position for an administrator, whatever the type.
+
+        Durable when this returns.  Raises what `ManagedCursor.flush` raises.
+        """
+        self.cursor.acknowledge_up_to(position)
+        if self._dispatcher is not None:
+            self._dispatcher.skip()
+        self.tell_end()
+        await self.cursor.flush()
+
+    def tell_end(self) -> None:
+        """Tell the consumers if nothing more will come: the topic is terminated, and everything is
+        acknowledged.
+        """
+        if self._ledger.terminated is not None and not self.cursor.unacknowledged_count:
+            for consumer in self.consumers:
+                consumer.tell_end()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these entries to the consumer again, or all that it holds if none are named."""

@@ -8,7 +8,7 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsub
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from labkit.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
 from labkit.pulsar.connection import Connection
@@ -33,6 +33,8 @@ class Subscriptions:
         self._context = context
         self._changing = asyncio.Lock()
         self._closed = False
+        self.is_fenced = False
+        """Whether no client may subscribe for now."""
         self._going: dict[asyncio.Task[None], None] = {}
         self._by_name = {
             name: Subscription(ledger, cursor, context, durable=True)
@@ -70,17 +72,24 @@ class Subscriptions:
             command.consumer_id, command.consumer_name, command.priority_level, ranges
         )
         async with self._changing:
-            self._check_open()
+            self._check_takes_clients()
             subscription = self._by_name.get(command.subscription)
             if subscription is None:
-                subscription = await self._open(command)
+                properties = {each.key: each.value for each in command.subscription_properties}
+                subscription = await self._open(
+                    command.subscription,
+                    await self._start(command),
+                    properties,
+                    durable=command.durable,
+                )
             elif subscription.durable != command.durable:
                 raise BrokerError(
                     ServerError.NotAllowedError,
                     f"{self._topic} has a subscription {command.subscription!r} that"
                     f" {'stays' if subscription.durable else 'is a reader'}; take another name",
                 )
-            self._check_open()  # The topic may have ended while the cursor was opened.
+            # The topic may have ended, or been fenced, while the cursor was opened.
+            self._check_takes_clients()
             consumer = Consumer(connection, who, partition_of(self._topic), on_disconnected)
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
@@ -88,23 +97,28 @@ class Subscriptions:
                 await self._drop_if_over(subscription)
         return subscription, consumer
 
-    async def create(self, name: str) -> None:
-        """Create a durable subscription from the earliest entry on, unless the name exists."""
+    async def create(
+        self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
+    ) -> bool:
+        """Create a durable subscription from the position on, unless the name exists.  Returns
+        whether it was created.
+        """
         async with self._changing:
-            if name not in self._by_name:
-                command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)
-                command.subscription = name
-                await self._open(command)
+            self._check_takes_clients()
+            if name in self._by_name:
+                return False
+            start = first_from(self._ledger, position)
+            await self._open(name, start, properties or {}, durable=True)
+            return True
 
-    async def _open(self, command: CommandSubscribe) -> Subscription:
+    async def _open(
+        self, name: str, start: Position, properties: Mapping[str, str], *, durable: bool
+    ) -> Subscription:
         ledger = self._ledger
         cursor = await ledger.open_cursor(
-            command.subscription,
-            await self._start(command),
-            durable=command.durable,
-            cursor_properties={each.key: each.value for each in command.subscription_properties},
+            name, start, durable=durable, cursor_properties=properties
         )
-        subscription = Subscription(ledger, cursor, self._context, durable=command.durable)
+        subscription = Subscription(ledger, cursor, self._context, durable=durable)
         self._by_name[subscription.name] = subscription
         return subscription
 
@@ -118,12 +132,21 @@ class Subscriptions:
         earliest = command.initialPosition == CommandSubscribe.Earliest
         return first_from(self._ledger, EARLIEST if earliest else LATEST)
 
-    async def seek(self, subscription: Subscription, position: Position) -> None:
-        """Make everything from the position on unacknowledged; disconnects the consumers first."""
+    async def seek(
+        self, subscription: Subscription, position: Position, batch: tuple[int, int] | None = None
+    ) -> None:
+        """Make everything from the position on unacknowledged; disconnects the consumers first.
+
+        With `batch`, the size of the batch at the position and the bits of its messages to be
+        delivered, the batch's other messages are acknowledged.
+        """
         async with self._changing:
             self._check_open()
             subscription.disconnect()
             await subscription.cursor.reset(first_from(self._ledger, position))
+            if batch is not None:
+                subscription.cursor.acknowledge_batch(position, *batch)
+                await subscription.cursor.flush()
 
     async def seek_to_time(self, subscription: Subscription, publish_time_ms: int) -> None:
         """Like `seek`, to the first entry published at that time or later."""
@@ -172,8 +195,8 @@ class Subscriptions:
             await self._delete(subscription)
 
     async def _delete(self, subscription: Subscription) -> None:
-        del self._by_name[subscription.name]
         await self._ledger.delete_cursor(subscription.name)
+        del self._by_name[subscription.name]
 
     async def close(self) -> None:
         """Disconnect all consumers, after any change under way.  The ledger closes the cursors."""
@@ -190,6 +213,11 @@ class Subscriptions:
     def _check_open(self) -> None:
         if self._closed:
             raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being closed")
+
+    def _check_takes_clients(self) -> None:
+        self._check_open()
+        if self.is_fenced:
+            raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being deleted")
 
     def _wake(self) -> None:
         for subscription in self._by_name.values():

@@ -10,12 +10,14 @@ from typing import ClassVar, Protocol
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
-from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
 from labkit.pulsar.access import ProducerAccess
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.policies import Policies
 from labkit.pulsar.subscriptions import Subscriptions
+from labkit.pulsar.traffic import Traffic
+from labkit.topic.chain import Position
 from labkit.topic.deduplication import CURSOR_NAME, Deduplication
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import managed_ledger_path, partition_of
@@ -26,6 +28,11 @@ OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
 class AttachedProducer(Protocol):
     """A client's producer, as its topic sees it."""
+
+    name: str
+    producer_id: int
+    access_mode: ProducerAccessMode
+    traffic: Traffic
 
     def send_away(self) -> None:
         """Disconnect the producer: its client has to look the topic up again."""
@@ -60,6 +67,8 @@ class BrokerTopic:
         self.partition = partition_of(name)
         self.ledger = ledger
         self.producers: dict[str, AttachedProducer] = {}
+        self.incoming = Traffic()
+        """The messages of all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
         self.subscriptions = Subscriptions(ledger, context)
         self.publisher = self.publisher_class(ledger, deduplication, context.recorder, self._ended)
@@ -67,6 +76,7 @@ class BrokerTopic:
         self._recorder = context.recorder
         self._on_ended = on_ended
         self.is_ended = False
+        self._is_fenced = False
         self._closing: asyncio.Task[None] | None = None
         ledger.when_ended(self._ended)
 
@@ -93,12 +103,59 @@ class BrokerTopic:
             raise
         return cls(name, ledger, deduplication, context, on_ended)
 
+    def fence(self) -> None:
+        """Refuse new clients until `unfence`: the topic is about to be deleted."""
+        self._is_fenced = self.subscriptions.is_fenced = True
+
+    def unfence(self) -> None:
+        """Take new clients again."""
+        self._is_fenced = self.subscriptions.is_fenced = False
+
+    def update_rates(self, period_s: float) -> None:
+        """End a period of this length, for which the rates count, and begin the next one."""
+        self.incoming.update_rates(period_s)
+        for producer in self.producers.values():
+            producer.traffic.update_rates(period_s)
+        for subscription in self.subscriptions.all:
+            for consumer in subscription.consumers:
+                consumer.traffic.update_rates(period_s)
+
     def check_open(self) -> None:
-        """Raises `BrokerError` if the topic no longer takes clients."""
-        if self.is_ended:
+        """Raises `BrokerError` if the topic does not take clients now."""
+        if self.is_ended or self._is_fenced:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
             )
+
+    def check_takes_producers(self) -> None:
+        """Raises `BrokerError` if the topic is closed or terminated."""
+        self.check_open()
+        if self.ledger.terminated is not None:
+            raise self._terminated()
+
+    def _terminated(self) -> BrokerError:
+        return BrokerError(
+            ServerError.TopicTerminatedError,
+            f"{self.name} is terminated: it takes no messages",
+        )
+
+    async def terminate(self) -> Position:
+        """Store the messages that have arrived, and take no more, for good; returns the last one's
+        position.
+
+        Producers are disconnected, and refused when they come back; consumers get the rest.  Raises
+        `BrokerError`, and what `ManagedLedger.terminate` raises.
+        """
+        self.check_open()
+        self.publisher.stop()
+        await self.publisher.settled()
+        last = await self.ledger.terminate()
+        self.access.refuse_waiting(self._terminated())
+        for producer in list(self.producers.values()):
+            producer.send_away()
+        for subscription in self.subscriptions.all:
+            subscription.tell_end()
+        return last
 
     async def close(self) -> None:
         """Store and acknowledge what has come, disconnect all clients, and close the ledgers."""

@@ -5,7 +5,6 @@
     worker_daemon   the process that a session's Python workers are forks of
     bookkeeper  `format("bookkeeper")`: topics and ledgers as rows, straight from the bookies
     shipping    sends labkit's code to the workers of a cluster
-    progress    a bar while a job runs
     streams     jobs over ids alone: order, holes, duplicates; DataFrame in, DataFrame out
     ledgers     jobs over a stream's ledgers: rollovers and their reasons, lost ends, copies
     publishing  jobs over batches and times: sizes, rates, delays until a message can be read

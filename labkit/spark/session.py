@@ -55,6 +55,12 @@ DRIVER_SETTINGS: Settings = {
 """The settings with which the driver's JVM starts; later changes have no effect."""
 
 
+CONNECT_SETTINGS: Settings = {"spark.sql.connect.serverStacktrace.enabled": "false"}
+"""A session behind Spark Connect prints the server's stack trace, of a hundred lines, behind each
+error's message.  Without it `getStackTrace()` of the error still has it.
+"""
+
+
 def spark_session(app_name: str) -> "SparkSession":
     """Return the running session with its settings as they are, or start one with `SETTINGS`; the
     first start takes 5 to 15 seconds.
@@ -81,7 +87,7 @@ def _started(app_name: str) -> "SparkSession":
 
     builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
     if "SPARK_REMOTE" in os.environ:
-        return builder.getOrCreate()
+        return builder.config(map=CONNECT_SETTINGS).getOrCreate()
     master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
     _prepare_environment(master)
     return (

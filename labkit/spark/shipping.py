@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import labkit
+from labkit.files import SHIPPED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,10 +45,15 @@ def _zip_of_this_process() -> Path:
 
 
 def write_zip(path: Path) -> None:
-    """All of labkit's code, importable from the zip file, as for `spark-submit --py-files`."""
+    """Write the package labkit, importable from the zip file, as for `spark-submit --py-files`.
+
+    It has all files of the package: modules read some that are not Python when they are imported.
+    Only what `labkit.files` finds beside or in the package is left out, since it needs a folder.
+    """
     package = Path(labkit.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for source in sorted(package.rglob("*.py*")):
-            if "__pycache__" in source.parts:
-                continue
-            archive.write(source, source.relative_to(package.parent))
+        for file in sorted(package.rglob("*")):
+            name = file.relative_to(package)
+            is_code = "__pycache__" not in name.parts and name.parts[0] not in SHIPPED
+            if is_code and file.is_file():
+                archive.write(file, package.name / name)

@@ -24,7 +24,7 @@ Invariants:
 - a message is acknowledged to its producer only when its entry is confirmed; once one entry has
   failed, all later ones do
 - a ledger joins the chain before its first entry, and leaves it before it is deleted; the current
-  one never leaves, and none that a durable cursor still needs
+  one never leaves, and none that the stored position of a durable cursor still needs
 - all that a cursor has as acknowledged was acknowledged: after a crash messages may come again, and
   none is skipped.  (L, -1) acknowledges nothing of ledger L
 
@@ -32,8 +32,8 @@ Differences from Pulsar: an owner that closes in good order stores the chain onc
 of its last ledger; one that opens stores it before it makes the new ledger, and writes each
 cursor's node; a cursor that has moved is stored after a second, where Pulsar waits for the next
 acknowledgement or a minute; after a ledger that took no entry the next one waits.  Offloaded
-ledgers and terminated topics are not supported here; what a chain says of them is kept.  A crash
-between two steps may leave a ledger that no chain names: lost space, as there.
+ledgers are not supported here; what a chain says of them is kept.  A crash between two steps may
+leave a ledger that no chain names: lost space, as there.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
@@ -42,5 +42,5 @@ Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then h
 `chain`, `managed_ledger`, `append_queue`, `rollover`, `backoff`, `upkeep`, `chain_store`,
 `guarded_node`, `chain_reader`, `retention`, `config`;
 and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
-what a broker adds: `ownership`, `publishing`, `deduplication`.
+what a broker adds: `ownership`, `publishing`, `deduplication`, `partitions`, `deletion`.
 """

@@ -82,6 +82,8 @@ class AppendQueue:
         self._on_stored = on_stored
         self._pushed: deque[PendingEntry] = deque()
         self._waiting: deque[PendingEntry] = deque()
+        self.stored_count = 0
+        """How many entries were stored through this queue."""
 
     @property
     def is_waiting(self) -> bool:
@@ -107,8 +109,8 @@ class AppendQueue:
                 break
         return confirmed
 
-    def stored(self, ledger_id: int, last_entry_id: int) -> None:
-        """Note that the pushed entries up to this one are confirmed."""
+    def stored(self, ledger_id: int, last_entry_id: int) -> int:
+        """Note that the pushed entries up to this one are confirmed; returns their bytes."""
         pushed, on_stored = self._pushed, self._on_stored
         stored: list[PendingEntry] = []
         while pushed and pushed[0].entry_id <= last_entry_id:
@@ -117,6 +119,8 @@ class AppendQueue:
             stored.append(pending)
         for appender, entries in by_appender(stored):
             appender.entries_stored(ledger_id, entries)
+        self.stored_count += len(stored)
+        return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
         """Let the entries that the ledger has not stored wait for the next ledger."""

@@ -6,7 +6,7 @@ an acknowledgement up to there acknowledges nothing of L, so it must not become 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (its `getNextValidPosition` and kin).
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -29,12 +29,12 @@ class LedgerInfo:
 
 
 class LedgerChain:
-    """The links in order of their ids; `open_entry_count` says how many entries of the last one,
-    while it is open, are confirmed.
+    """The links in order of their ids; `open_entry_count` and `open_size_bytes` say how much of the
+    last one, while it is open, is confirmed.
     """
 
     def __init__(self, links: Iterable[LedgerInfo] = ()) -> None:
-        self.open_entry_count = 0
+        self.open_entry_count = self.open_size_bytes = 0
         self._ids: list[int] = []
         self.replace(links)
 
@@ -44,17 +44,18 @@ class LedgerChain:
         self.links = tuple(links)
         # Another ledger is open now, or none: the count was of the old one.
         if not self.links or self.links[-1] != LedgerInfo(open_ledger):
-            self.open_entry_count = 0
+            self.open_entry_count = self.open_size_bytes = 0
         self._ids = [link.ledger_id for link in self.links]
         self._before = [0, *accumulate(link.entry_count for link in self.links)]
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The links, with what is confirmed of the open one."""
+        """The links, with the confirmed entries and bytes of the open one."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
-        return (*self.links[:-1], replace(last, entry_count=self.open_entry_count))
+        entries, size_bytes = self.open_entry_count, self.open_size_bytes
+        return (*self.links[:-1], replace(last, entry_count=entries, size_bytes=size_bytes))
 
     @property
     def start(self) -> Position:
@@ -115,6 +116,15 @@ class LedgerChain:
         if position[1] >= 0:
             return position[0], position[1] - 1
         return self.last_before(position) or position
+
+    def nth_after(self, position: Position, count: int) -> Position | None:
+        """The `count`-th entry after the position; None if there are fewer."""
+        rank = self._rank(position) + count - 1
+        # Of ledgers that begin at the same rank, only the last one can have an entry.
+        at = min(bisect_right(self._before, rank), len(self._ids)) - 1
+        if at < 0 or rank - self._before[at] >= self._count(at):
+            return None
+        return self._ids[at], rank - self._before[at]
 
     def entry_count(self, after: Position, up_to: Position) -> int:
         """How many entries lie behind the one position, up to and with the other."""

@@ -12,18 +12,36 @@ from typing import ClassVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import MetadataUnavailableError, NoNodeError
+from labkit.metadata.store import (
+    LARGEST_NODE,
+    MetadataUnavailableError,
+    NodeTooLargeError,
+    NoNodeError,
+)
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.config import ManagedLedgerConfig
-from labkit.topic.formats import decode_chain, decode_properties, encode_chain, with_property
-from labkit.topic.guarded_node import GuardedNode, ManagedLedgerFencedError, fenced
+from labkit.topic.formats import (
+    decode_chain,
+    decode_properties,
+    decode_terminated,
+    encode_chain,
+    with_property,
+    with_terminated,
+)
+from labkit.topic.guarded_node import GuardedNode, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
+
+_RESERVED = 10_000
+"""Bytes of the node that a new ledger may not take: the end of that ledger and the chain's
+properties, such as the mark of a deletion, need some.
+"""
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
@@ -36,6 +54,10 @@ async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], i
     except NoNodeError:
         return [], -1
     return decode_chain(data), version
+
+
+class ManagedLedgerTerminatedError(LabkitError):
+    """The chain is terminated: nothing is ever appended to it again."""
 
 
 class ChainStore:
@@ -61,6 +83,8 @@ class ChainStore:
             ("component", b"managed-ledger"),
             ("pulsar/managed-ledger", managed_ledger_name(path).encode()),
         )
+        self.terminated: Position | None = None
+        """The last entry of a terminated chain; None: entries may still be appended."""
         self._dropped: dict[int, None] = {}
         """Ledgers that have left the chain and must still be deleted."""
 
@@ -72,6 +96,7 @@ class ChainStore:
         Raises what `BookKeeper.open_ledger` raises.
         """
         await self._node.read()
+        self.terminated = decode_terminated(self._node.data)
         links = decode_chain(self._node.data)
         self.chain.replace(links)
         if links:
@@ -81,7 +106,8 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Begin a ledger at the end of the chain; empty ledgers leave the chain.
 
-        Raises what `BookKeeper.create_ledger` raises.
+        Raises what `BookKeeper.create_ledger` raises, and `NodeTooLargeError`, after which the
+        chain's node is unchanged: the topic has too many ledgers, and retention must delete some.
         """
         config = self._config
         writer = await self.client.create_ledger(
@@ -91,8 +117,11 @@ class ChainStore:
             custom_metadata=self._custom_metadata,
         )
         try:
-            await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
-        except ManagedLedgerFencedError:
+            links = [*self._without_empty_ones(), LedgerInfo(writer.ledger_id)]
+            await self._store(links, _RESERVED)
+        except MetadataUnavailableError:
+            raise  # The chain may name it.
+        except LabkitError:
             # The chain does not name it, so no other owner will delete it.
             with suppress(MetadataUnavailableError):
                 await self.client.delete_ledger(writer.ledger_id)
@@ -128,6 +157,22 @@ class ChainStore:
     async def set_property(self, name: str, value: str) -> None:
         """Store a property with the chain."""
         await self._node.write(with_property(self._node.data, name, value))
+
+    def check_takes_entries(self) -> None:
+        """Raises `ManagedLedgerTerminatedError`."""
+        if self.terminated is not None:
+            raise ManagedLedgerTerminatedError(f"{self._what} is terminated: it takes no entries")
+
+    async def terminate(self, last: Position) -> Position:
+        """Store the chain, of which every ledger is closed, with the mark that it ends after this
+        entry.  Returns the entry, or the one after which the chain was terminated before.
+        """
+        if self.terminated is not None:
+            return self.terminated
+        links = self._without_empty_ones()
+        await self._write(with_terminated(encode_chain(links, self._node.data), last), links)
+        self.terminated = last
+        return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
         """Remove the ledgers that retention does not keep; `slowest` as for `ledgers_to_delete`."""
@@ -165,9 +210,18 @@ class ChainStore:
     def _without_empty_ones(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
-    async def _store(self, links: list[LedgerInfo]) -> None:
+    async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
         """Store the chain; ledgers that are no longer in it will be deleted."""
-        await self._node.write(encode_chain(links, self._node.data))
+        data = encode_chain(links, self._node.data)
+        if len(data) > LARGEST_NODE - reserved:
+            raise NodeTooLargeError(
+                f"{self._what} has {len(links)} ledgers, and more do not fit into a node: let"
+                " retention delete some, or delete the topic"
+            )
+        await self._write(data, links)
+
+    async def _write(self, data: bytes, links: list[LedgerInfo]) -> None:
+        await self._node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]
         self._dropped.update((each, None) for each in known if each not in kept)

@@ -47,6 +47,7 @@ class ManagedCursor:
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
         """The subscriber's properties from the cursor's creation."""
         self._acknowledged = Acknowledged(state, chain.next_position)
+        self._mark_delete_stored = state.mark_delete
         self._chain = chain
         self._store = store
         self._interval_s = persist_interval_ms / 1000
@@ -68,6 +69,13 @@ class ManagedCursor:
     def mark_delete(self) -> Position:
         """Everything up to and with this position is acknowledged."""
         return self._acknowledged.mark_delete
+
+    @property
+    def durable_mark_delete(self) -> Position:
+        """The mark-delete position from which the next owner might have to read again.  No ledger
+        after it may be trimmed.
+        """
+        return min(self._mark_delete_stored, self.mark_delete)
 
     @property
     def state(self) -> CursorState:
@@ -166,15 +174,20 @@ class ManagedCursor:
                 raise self._ended
             loop = asyncio.get_running_loop()
             self._store_at = loop.time() + self._interval_s
+            state = self.state
             try:
-                await self._store.write(self.state)
+                await self._store.write(state)
             except ManagedLedgerFencedError as error:
                 self._on_fenced(error)
                 raise
-            except LabkitError:  # It may have made a ledger that takes nothing.
+            except LabkitError as error:
+                # It may be stored all the same, and may be before the last one, after a seek.
+                self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.failed()
+                self._store.report(error)
                 raise
             self._pauses.succeeded()
+            self._mark_delete_stored = state.mark_delete
             self._changes_stored = changes
 
     async def close(self) -> None:
@@ -183,14 +196,19 @@ class ManagedCursor:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
                 if self._store is not None and self._changes:
-                    await self._store.close(self.state)
+                    try:
+                        await self._store.close(self.state)
+                    except LabkitError as error:
+                        self._store.report(error)
+                        raise
 
     async def delete(self) -> None:
         """Delete it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
         async with self._turn:
-            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
+            # It goes on if it cannot be deleted now.
             if self._store is not None:
                 await self._store.delete()
+            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
 
     def stop(self, reason: LabkitError) -> None:
         """Stop storing: another broker has the cursor."""

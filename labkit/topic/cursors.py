@@ -41,9 +41,9 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest mark-delete position of the durable cursors, if there are any."""
+        """The lowest position stored by one of the durable cursors, if there are any."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
-        return min((cursor.mark_delete for cursor in durable), default=None)
+        return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
     async def recover(self) -> None:
         """Take over all durable cursors.  Raises what `CursorStore.recover` raises."""

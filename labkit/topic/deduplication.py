@@ -28,6 +28,7 @@ from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import decode_metadata
+from labkit.topic.names import LONGEST_NAME
 from labkit.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
@@ -37,6 +38,10 @@ LARGEST_SEQUENCE_ID = 2**63 - 1
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of the marks: a snapshot must fit into one entry, since no part of it may be missing."""
+_MARK_OVERHEAD = 24
+"""Bytes that a mark takes besides its producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024
@@ -51,7 +56,9 @@ class Seen(Enum):
 
 
 class Deduplication:
-    """The marks of a topic's producers: at most 10,000, none of a producer gone for six hours."""
+    """The marks of a topic's producers: at most 10,000 or 4 MiB, none of a producer gone for six
+    hours.
+    """
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
         """Use `open`."""
@@ -62,6 +69,8 @@ class Deduplication:
         self._loop = asyncio.get_running_loop()
         self._idle_since = dict.fromkeys(self._persisted, self._loop.time())
         """The producers that are not attached, longest idle first."""
+        self._attached: dict[str, int] = {}
+        self._attached_bytes = 0
         self._stored_up_to: Position | None = None
         self._since_snapshot = 0
         self._due: asyncio.TimerHandle | None = None
@@ -108,12 +117,22 @@ class Deduplication:
         elif self._due is None:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
+    def has_room_for(self, producer: str) -> bool:
+        """Whether the marks of all attached producers and this one fit into a snapshot."""
+        return self._attached_bytes + _mark_bytes(producer) <= _MOST_BYTES
+
     def attached(self, producer: str) -> None:
         """Note that the producer is connected: its marks stay."""
         self._idle_since.pop(producer, None)
+        size = self._attached[producer] = _mark_bytes(producer)
+        self._attached_bytes += size
 
     def detached(self, producer: str) -> None:
         """Note that the producer is gone; it may come back."""
+        self._idle(producer)
+        self._attached_bytes -= self._attached.pop(producer, 0)
+
+    def _idle(self, producer: str) -> None:
         self._idle_since.pop(producer, None)
         self._idle_since[producer] = self._loop.time()
 
@@ -144,21 +163,30 @@ class Deduplication:
 
     def _note(self, metadata: MessageMetadata, position: Position) -> None:
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
+        # A client may write another name into a message than the one that it registered.
         is_known = isinstance(metadata.producer_name, str) and highest <= LARGEST_SEQUENCE_ID
+        is_known = is_known and len(metadata.producer_name) <= LONGEST_NAME
         if completes_message(metadata) and is_known:
-            self.detached(metadata.producer_name)
+            self._idle(metadata.producer_name)
             self.stored(metadata.producer_name, highest, position)
 
     def _forget_idle(self) -> None:
         horizon = self._loop.time() - _PRODUCER_INACTIVITY_S
+        size = sum(map(_mark_bytes, self._persisted))
         for producer, since in list(self._idle_since.items()):
-            if since > horizon and len(self._persisted) <= _MAX_PRODUCERS:
+            is_crowded = len(self._persisted) > _MAX_PRODUCERS or size > _MOST_BYTES
+            if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
                 continue  # Without its marks, what it has under way would count as new.
             del self._idle_since[producer]
-            self._persisted.pop(producer, None)
             self._pushed.pop(producer, None)
+            if self._persisted.pop(producer, None) is not None:
+                size -= _mark_bytes(producer)
+
+
+def _mark_bytes(producer: str) -> int:
+    return len(producer.encode()) + _MARK_OVERHEAD
 
 
 def completes_message(metadata: MessageMetadata) -> bool:

@@ -2,10 +2,16 @@
 
     a chain's node        ManagedLedgerInfo
     a cursor's node       ManagedCursorInfo: the name of its ledger, or the state itself
-    a cursor's ledger     in each entry PositionInfo, the whole state
+    a cursor's ledger     PositionInfo in each entry: the whole state, or a part of it
 
-Where Pulsar compresses nodes, there stands in front of the body
+A state that is too large for one entry is split into several consecutive ones.  Each part is a
+valid state by itself that acknowledges less, so a reader that knows nothing of parts, such as
+Pulsar's broker, or one that finds only the first parts, redelivers messages but skips none.
+
+A compressed node begins with
     0x4778, size (u32), which compression and the size of the body without it
+and Pulsar reads it whatever its own configuration is.  labkit compresses only a chain that would
+otherwise be too large for a node.
 
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
 """
@@ -13,12 +19,14 @@ In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.j
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain as concatenated
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from labkit.client.writer import MAX_PAYLOAD_SIZE
+from labkit.metadata.store import LARGEST_NODE
 from labkit.model.errors import LabkitError
 from labkit.model.proto.managed_ledger_pb2 import (
     BatchedEntryDeletionIndexInfo,
@@ -39,9 +47,15 @@ _MAGIC = 0x4778
 _HEAD = struct.Struct(">HI")
 _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
-_SIGN = 1 << (_WORD_BITS - 1)
+_WORD_BYTES = 8
 _LARGEST_BODY = 16 * 1024 * 1024
 """A compressed node is decompressed up to this size; a larger one cannot be read."""
+_LARGEST_PLAIN_CHAIN = LARGEST_NODE // 2
+"""A longer chain of ledgers is compressed."""
+_MOST_PARTS = 4
+"""Entries for one state of a cursor: nearly 20 MiB."""
+_ITEM_OVERHEAD = 8
+"""At most: the tag and the length that come before a range or batch in a message."""
 
 _Stored = TypeVar("_Stored", bound=Message)
 
@@ -84,7 +98,7 @@ def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
         encoded.append(one)
     del info.ledgerInfo[:]
     info.ledgerInfo.extend(encoded)
-    return info.SerializeToString(deterministic=True)
+    return _chain_node(info)
 
 
 def decode_chain(data: bytes) -> list[LedgerInfo]:
@@ -93,20 +107,43 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
+def decode_terminated(data: bytes) -> Position | None:
+    """The last entry of a terminated chain; None if entries may still be appended.
+
+    Raises `DamagedNodeError`.
+    """
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
+
+
+def with_terminated(data: bytes, last: Position) -> bytes:
+    """The chain's node with the mark that nothing is appended after this entry.
+
+    Raises `DamagedNodeError`.
+    """
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    info.terminatedPosition.CopyFrom(_nested(last))
+    return info.SerializeToString(deterministic=True)
+
+
 def decode_properties(data: bytes) -> dict[str, str]:
     """The properties in the chain's node, by name.  Raises `DamagedNodeError`."""
     info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
     return {each.key: each.value for each in info.properties}
 
 
-def with_property(data: bytes, name: str, value: str) -> bytes:
-    """The chain's node with one property changed or added.  Raises `DamagedNodeError`."""
+def with_property(data: bytes, name: str, value: str | None) -> bytes:
+    """Return the chain's node with one property set, or removed if the value is None.
+
+    Raises `DamagedNodeError`.
+    """
     info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
     info.properties.extend(kept)
-    info.properties.add(key=name, value=value)
-    return info.SerializeToString(deterministic=True)
+    if value is not None:
+        info.properties.add(key=name, value=value)
+    return _chain_node(info)
 
 
 # Cursors
@@ -142,20 +179,58 @@ def decode_cursor_node(data: bytes) -> CursorNode:
     return CursorNode(info.cursorsLedgerId, state, properties)
 
 
-def encode_position(state: CursorState) -> bytes:
-    """An entry of a cursor's ledger."""
-    info = PositionInfo(
-        ledgerId=state.mark_delete[0],
-        entryId=state.mark_delete[1],
-        individualDeletedMessages=_message_ranges(state),
-        properties=_long_properties(state),
-        batchedEntryDeletionIndexInfo=_batches(state),
+def encode_position(state: CursorState) -> list[bytes]:
+    """Return the entries that hold the state in a cursor's ledger: one, or several if it is large.
+
+    The lowest ranges are in the last entry.  The highest ranges and batches are left out if they
+    do not fit into the largest number of entries.  The properties are in every entry.
+    """
+    parts = [_position_info(state)]
+    room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
+    size = 0
+    items: list[MessageRange | BatchedEntryDeletionIndexInfo]
+    items = [*_message_ranges(state), *_batches(state)]
+    for item in items:
+        size += item.ByteSize() + _ITEM_OVERHEAD
+        if size > room:
+            if len(parts) == _MOST_PARTS:
+                break
+            parts.append(_position_info(state))
+            size = item.ByteSize() + _ITEM_OVERHEAD
+        if isinstance(item, MessageRange):
+            parts[-1].individualDeletedMessages.append(item)
+        else:
+            parts[-1].batchedEntryDeletionIndexInfo.append(item)
+    parts.reverse()
+    for number, part in enumerate(parts[1:], 1):
+        part.partsBefore = number
+    return [part.SerializeToString() for part in parts]
+
+
+def _position_info(state: CursorState) -> PositionInfo:
+    ledger_id, entry_id = state.mark_delete
+    return PositionInfo(ledgerId=ledger_id, entryId=entry_id, properties=_long_properties(state))
+
+
+def parts_before(data: bytes) -> int:
+    """Return how many entries right before this one hold more of the same state.
+
+    Raises `DamagedNodeError`.
+    """
+    return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
+
+
+def joined(parts: Sequence[CursorState]) -> CursorState:
+    """Return the state whose parts these are, in the order of their entries."""
+    return replace(
+        parts[-1],
+        ranges=tuple(concatenated.from_iterable(part.ranges for part in reversed(parts))),
+        batches=tuple(concatenated.from_iterable(part.batches for part in reversed(parts))),
     )
-    return info.SerializeToString(deterministic=True)
 
 
 def decode_position(data: bytes) -> CursorState:
-    """The inverse; ranges may come as bits, too.  Raises `DamagedNodeError`."""
+    """Decode one entry; ranges may come as bits, too.  Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),
@@ -171,17 +246,14 @@ def decode_position(data: bytes) -> CursorState:
 
 def words_of(bits: int) -> list[int]:
     """A bit set as Java's words: 64 bits each with a sign, the lowest first."""
-    words = []
-    while bits:
-        word = bits & _WORD_MASK
-        words.append(word - (1 << _WORD_BITS) if word & _SIGN else word)
-        bits >>= _WORD_BITS
-    return words
+    count = -(-bits.bit_length() // _WORD_BITS)
+    return list(struct.unpack(f"<{count}q", bits.to_bytes(count * _WORD_BYTES, "little")))
 
 
 def bits_of(words: Iterable[int]) -> int:
     """The inverse."""
-    return sum((word & _WORD_MASK) << (_WORD_BITS * at) for at, word in enumerate(words))
+    unsigned = [word & _WORD_MASK for word in words]
+    return int.from_bytes(struct.pack(f"<{len(unsigned)}Q", *unsigned), "little")
 
 
 def _message_ranges(state: CursorState) -> list[MessageRange]:
@@ -233,6 +305,16 @@ def _position(stored: NestedPositionInfo) -> Position:
 
 
 # Compressed nodes
+
+
+def _chain_node(info: ManagedLedgerInfo) -> bytes:
+    body = info.SerializeToString(deterministic=True)
+    if len(body) <= _LARGEST_PLAIN_CHAIN:
+        return body
+    head = ManagedLedgerInfoMetadata(
+        compressionType=CompressionType.ZLIB, uncompressedSize=len(body)
+    ).SerializeToString()
+    return _HEAD.pack(_MAGIC, len(head)) + head + zlib.compress(body)
 
 
 def unwrapped(data: bytes) -> bytes:

@@ -2,10 +2,10 @@
 
     opened          the last ledger is recovered, which stops its owner's writer; a new one begins
     full, old       the ledger is closed, and the next one begins
-    failed          the same, and the entries it does not have go into the next one; after a ledger
-    that
-                    took no entry at all the next one waits, longer each time
+    failed          the same, and the entries it does not have go into the next one; after a
+                    ledger that took no entry at all the next one waits, longer each time
     consumed        what retention does not keep is taken from the chain, and then deleted
+    terminated      the ledger is closed, and no owner begins another one
     overtaken       another owner has changed the chain: this one has ended
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`.
@@ -55,9 +55,9 @@ class ManagedLedger:
         self._config = config
         self._wall_clock_ms = client.wall_clock_ms
         self._store = self.store_class(name, path, client, config)
-        self._chain = self._store.chain
-        self._reader = ChainReader(self._chain, client, config.entry_cache_size_bytes)
-        self._cursors = ManagedCursors(path, self._chain, client, config, self.end)
+        self.chain = self._store.chain
+        self._reader = ChainReader(self.chain, client, config.entry_cache_size_bytes)
+        self._cursors = ManagedCursors(path, self.chain, client, config, self.end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -78,12 +78,14 @@ class ManagedLedger:
         """
         async with self._turn:
             await self._store.take_over()
-            writer = await self.begin_ledger("opened")
+            if self._store.terminated is None:
+                await self.begin_ledger("opened")
             try:
                 await self._cursors.recover()
             except LabkitError:
                 with suppress(LabkitError):  # The next to open it closes it.
-                    await self._store.seal(writer)
+                    if self._writer is not None:
+                        await self._store.seal(self._writer)
                 await self._store.delete_dropped()
                 raise
             self._ended = None
@@ -117,8 +119,8 @@ class ManagedLedger:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The chain, with what is confirmed of its open ledger."""
-        return self._chain.ledgers
+        """The chain, with the confirmed entries and bytes of its open ledger."""
+        return self.chain.ledgers
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -131,6 +133,29 @@ class ManagedLedger:
             if self._ended is not None:
                 raise self._ended
             await self._end_if_fenced(self._store.set_property(name, value))
+
+    @property
+    def terminated(self) -> Position | None:
+        """The last entry of a terminated chain; None: entries may still be appended."""
+        return self._store.terminated
+
+    async def terminate(self) -> Position:
+        """End the chain for good after its last confirmed entry, which is returned.
+
+        Raises what ended this, and what `LedgerWriter.close` and `ChainStore.terminate` raise; the
+        next to open it learns whether the chain is terminated.
+        """
+        async with self._turn:
+            if self._ended is not None:
+                raise self._ended
+            try:
+                if self._writer is not None:
+                    await self._writer.confirmed()
+                    await self._seal(self._writer)
+                return await self._store.terminate(self.last_confirmed)
+            except LabkitError as error:
+                self.end(error)
+                raise
 
     # Appending
 
@@ -157,7 +182,8 @@ class ManagedLedger:
         so does every later call: open the partition again.
 
         Raises `BKIncorrectParameterException` for an entry that fits into no frame; then none of
-        them is pushed.  Raises `BKLedgerClosedException` after `close`, and what ended it.
+        them is pushed.  Raises `BKLedgerClosedException` after `close`, what ended it, and
+        `ManagedLedgerTerminatedError`.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
@@ -166,6 +192,7 @@ class ManagedLedger:
         async with self._turn:
             if self._ended is not None:
                 raise self._ended
+            self._store.check_takes_entries()
             if self._writer is not None:
                 with suppress(LabkitError):  # Whether the writer has ended is asked below.
                     await self._writer.drain()
@@ -196,9 +223,8 @@ class ManagedLedger:
             self._stored(writer.ledger_id, added.result())
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
-        """Note that the pushed entries up to this one are confirmed."""
-        self._chain.open_entry_count = last_entry_id + 1
-        self.queue.stored(ledger_id, last_entry_id)
+        self.chain.open_entry_count = last_entry_id + 1
+        self.chain.open_size_bytes += self.queue.stored(ledger_id, last_entry_id)
         if self._on_confirmed and not self._is_reporting:
             self._is_reporting = True
             asyncio.get_running_loop().call_soon(self._report_confirmed)
@@ -208,7 +234,7 @@ class ManagedLedger:
     @property
     def last_confirmed(self) -> Position:
         """The newest confirmed entry; (L, -1) if there is none, where L is the open ledger."""
-        return self._chain.end
+        return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
         """As `ChainReader.read`: from the first entry at `start` or after it."""
@@ -216,11 +242,11 @@ class ManagedLedger:
 
     def next_position(self, position: Position) -> Position:
         """The first entry after the position; at the end, the place of the entry to come."""
-        return self._chain.next_position(position)
+        return self.chain.next_position(position)
 
     def previous_position(self, position: Position) -> Position:
         """As `LedgerChain.previous_position`: in front of (L, 0) it is (L, -1)."""
-        return self._chain.previous_position(position)
+        return self.chain.previous_position(position)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
         """Call it whenever `last_confirmed` has moved, at most once in a turn of the event loop."""
@@ -283,7 +309,6 @@ class ManagedLedger:
     # Upkeep
 
     async def _keep_up(self) -> None:
-        """Go on in a new ledger and trim, if necessary."""
         async with self._turn:
             if reason := self._reason_to_roll():
                 await self._roll_over(reason)
@@ -355,18 +380,16 @@ class ManagedLedger:
             self._pauses.succeeded()
             return
         pause_s = self._pauses.failed()
-        self._client.recorder.record(
-            "ledger.delayed", writer.ledger_id, note=f"{self.name}: for {pause_s:g} s"
-        )
+        note = f"{self.name}: for {pause_s:g} s"
+        self._client.recorder.record("ledger.delayed", writer.ledger_id, note=note)
         await asyncio.sleep(pause_s)
 
     async def begin_ledger(self, reason: str) -> LedgerWriter:
         """Begin the chain's next ledger.  Raises what `ChainStore.begin_ledger` raises."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
-        self._client.recorder.record(
-            "ledger.rolled", writer.ledger_id, note=f"{self.name}: {reason}"
-        )
+        note = f"{self.name}: {reason}"
+        self._client.recorder.record("ledger.rolled", writer.ledger_id, note=note)
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:

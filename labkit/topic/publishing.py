@@ -36,7 +36,7 @@ _NAMES = "/counters/producer-name"
 
 
 class ProducerBusyError(LabkitError):
-    """A producer of that name is attached to the topic already."""
+    """A producer of that name is attached to the topic already, or no more can be."""
 
 
 class SendInDoubtError(LabkitError):
@@ -130,6 +130,11 @@ class TopicPublisher:
         """
         if name in self._attached:
             raise ProducerBusyError(f"{self.ledger.name} has a producer {name} that is connected")
+        if self.deduplication is not None and not self.deduplication.has_room_for(name):
+            raise ProducerBusyError(
+                f"{self.ledger.name} has too many producers with long names: deduplication cannot"
+                " store what it knows of one more; close some, or take shorter names"
+            )
         producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
         if self.deduplication is not None:
             self.deduplication.attached(name)

@@ -346,6 +346,11 @@ KINDS: dict[str, Kind] = {
             "a client could not read an entry that it got, and acknowledged it all the same;"
             " note: subscription and topic, and why",
         ),
+        Kind(
+            "cursor.unstored",
+            "the broker could not store what a subscription has acknowledged, and tries again;"
+            " note: which, and why",
+        ),
         Kind("ledger.rolled", "the partition goes on in this new ledger; note: which, and why"),
         Kind(
             "ledger.delayed",

@@ -119,6 +119,7 @@ SENTENCES: dict[str, str] = {
     "topic.closed": "{node} closed {note}",
     "topic.ended": "{node} stopped serving a topic[: {note}]",
     "entry.discarded": "a client threw entry {entry} of ledger {ledger} away unread[: {note}]",
+    "cursor.unstored": "{node} could not store acknowledgements[: {note}]",
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
     "ledger.delayed": "ledger {ledger} took no entry, and the partition waits[: {note}]",
     "dispatch.delayed": "{node} could not read what consumers are to get[: {note}]",

@@ -12,14 +12,14 @@ the declaration, and imports must not form a circle.
 """
 
 import re
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
 _IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const|let) (\w+))", re.M)
 _DEFAULT = re.compile(r"^export default \{ (\w+) \};\n", re.M)
 
 
-def bundle(folder: Path, entry: str) -> str:
+def bundle(folder: Traversable, entry: str) -> str:
     """The module `entry` with everything that it imports, as one module with the same exports.
 
     Raises `ValueError` for an import or export in another form, and for a circle.
@@ -29,7 +29,9 @@ def bundle(folder: Path, entry: str) -> str:
     return "\n".join(joined.values()) + f"\nexport default {{ render: _{entry}.render }};\n"
 
 
-def _join(folder: Path, name: str, joined: dict[str, str], importing: tuple[str, ...]) -> None:
+def _join(
+    folder: Traversable, name: str, joined: dict[str, str], importing: tuple[str, ...]
+) -> None:
     if name in importing:
         raise ValueError(f"imports make a circle: {' -> '.join((*importing, name))}")
     if name in joined:

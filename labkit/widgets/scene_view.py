@@ -6,7 +6,7 @@ clicks.  `PlayingView` is the base of views of a run.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from labkit.widgets.palette import LIVE_STYLE
 from labkit.widgets.scene import Mark, still
 from labkit.widgets.view import View
 
-_BROWSER = Path(__file__).parent / "browser"
+_BROWSER = files("labkit.widgets") / "browser"
 MODULE = bundle(_BROWSER, "view")
 STYLE = LIVE_STYLE + (_BROWSER / "view.css").read_text(encoding="utf-8")
 

@@ -73,6 +73,19 @@ def test_marking_again_adds_bookies_and_says_whether_that_is_news() -> None:
     run(rule)
 
 
+def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_loss() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        names = [f"{'b' * 200}{number}" for number in range(6000)]
+        assert await one.mark(7, names[:5000])
+        before = await world.store.get(NODES.mark(7))
+        assert len(before[0]) < 300_000
+        assert await other.mark(7, names)
+        assert (await world.store.get(NODES.mark(7)))[1] > before[1]
+
+    run(rule)
+
+
 def test_marks_of_several_at_the_same_moment_are_all_kept() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)

@@ -22,7 +22,7 @@ _REPLACE = """([index, source]) => jupyterapp.shell.currentWidget.content.widget
 
 def built(folder: Path) -> Path:
     """Build the site below a folder, as `make site` does, and return that folder."""
-    command = (sys.executable, "-m", "labkit.site", str(folder / BELOW))
+    command = (sys.executable, "-m", "tools.site", str(folder / BELOW))
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from labkit.site.views import Views
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
+from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
 

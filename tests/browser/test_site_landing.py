@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from labkit.sim.run import run
-from labkit.site.landing import SCENARIO, breakable_run
-from labkit.site.views import Views
 from tests.browser.lab import ARTIFACTS, ROOT
 from tests.browser.site import BELOW, Site
+from tools.site.landing import SCENARIO, breakable_run
+from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
 

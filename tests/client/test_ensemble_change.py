@@ -1,6 +1,7 @@
 """What a writer does when bookies fail, with bookies that answer as the test says."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from labkit.client.ensemble import with_ensemble
 from labkit.model.errors import (
     BKLedgerFencedException,
     BKNotEnoughBookiesException,
+    BKWriteException,
 )
 from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.wire import AddBatch, Code, Opcode, encode_answer
@@ -205,6 +207,20 @@ async def test_writer_ends_when_what_is_left_cannot_acknowledge() -> None:
         bookie.drop()
     with pytest.raises(BKNotEnoughBookiesException, match=r"b2, b3 failed .*start more bookies"):
         await added
+    await writer.close()
+    assert (await script.stored_metadata()).last_entry_id == -1
+
+
+async def test_writer_ends_before_its_metadata_is_too_large_for_a_node_and_can_be_closed() -> None:
+    script = Script(3, 3, 3, spares=1)
+    writer, [added] = await pushed(script, 1)
+    metadata, version = await script.manager.read(LEDGER)
+    writer.metadata = replace(metadata, custom_metadata=(("name", b"x" * 900_000),))
+    script.bookies[1].drop()
+    with pytest.raises(BKWriteException, match="no room for more: go on in a new ledger"):
+        await added
+    assert (await script.manager.read(LEDGER))[1] == version
+    writer.metadata = metadata
     await writer.close()
     assert (await script.stored_metadata()).last_entry_id == -1
 

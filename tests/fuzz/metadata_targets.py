@@ -80,6 +80,6 @@ METADATA_TARGETS = (
     Target("racks", decode_racks, (RACKS,)),
     Target("chain of ledgers", decode_chain, (CHAIN, COMPRESSED)),
     Target("cursor", decode_cursor_node, (encode_cursor_node(CursorNode(IN_NODE, CURSOR)),)),
-    Target("position of a cursor", decode_position, (encode_position(CURSOR),)),
+    Target("position of a cursor", decode_position, tuple(encode_position(CURSOR))),
     Target("bk_server.conf", _conf, (CONF,)),
 )

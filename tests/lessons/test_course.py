@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit.lessons.build import SOURCES, parse
-from labkit.site.lessons import lessons
+from tools.site.lessons import lessons
 
 LESSONS = {source.name[:2]: source for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))}
 COURSE = (Path(__file__).parents[2] / "docs" / "course.md").read_text(encoding="utf-8")

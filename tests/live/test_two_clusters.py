@@ -105,9 +105,9 @@ async def test_the_spark_source_finds_the_topics_of_the_cluster_that_is_named(bo
     options = [
         read_options({"zookeeper": cluster.zookeeper, "topic": "in-the-first"}) for cluster in both
     ]
-    async with connected(options[0].metadata) as client:
+    async with connected(options[0]) as client:
         assert await Directory(client, options[0]).chains()
-    async with connected(options[1].metadata) as client:
+    async with connected(options[1]) as client:
         with pytest.raises(OptionError, match=r"no topic .*in-the-first in the cluster at"):
             await Directory(client, options[1]).chains()
 

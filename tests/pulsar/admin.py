@@ -62,6 +62,19 @@ def done(brokers: LocalCluster, method: str, path: str, body: Any = NOTHING) -> 
     return answer
 
 
+def message_at(brokers: LocalCluster, path: str) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a message's answer."""
+    with urlopen(f"{brokers.web_url_of('broker-1')}{path}", timeout=20) as answer:
+        return dict(answer.headers.items()), answer.read()
+
+
+def backlog_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> int:
+    """How many messages the subscription has not acknowledged."""
+    stats = done(brokers, "GET", topic_path(topic, "/stats"))
+    backlog: int = stats["subscriptions"][subscription]["msgBacklog"]
+    return backlog
+
+
 def topic_path(topic: str, what: str = "") -> str:
     """Of a topic in the default namespace."""
     return f"/admin/v2/persistent/public/default/{topic}{what}"

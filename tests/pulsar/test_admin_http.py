@@ -14,12 +14,12 @@ from tornado.netutil import bind_sockets
 from labkit.live.admin_http import admin_application
 from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK
-from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe, ServerError
 from labkit.pulsar.authentication import Identity
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
-from tests.pulsar.admin import NOTHING, ask, done, topic_path, unload
+from tests.pulsar.admin import NOTHING, ask, done, topic_path
 from tests.pulsar.client import connect, receive_all, received_payloads, send_all
 from tests.pulsar.raw import raw_client
 from tests.pulsar.serving import serving
@@ -48,6 +48,74 @@ def test_a_partitioned_topic_is_made_grown_and_deleted(
     assert ask(brokers, "GET", path)[0] == HTTPStatus.NOT_FOUND
     topics = done(brokers, "GET", "/admin/v2/persistent/public/default")
     assert [name for name in topics if f"/{topic}-" in name] == []
+
+
+def test_a_subscription_gets_what_is_sent_to_a_new_partition_before_its_consumer_finds_it(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    done(brokers, "PUT", topic_path(topic, PARTITIONS), 1)
+    consumer = client.subscribe(topic, "sub", properties={"a": "b"})
+    done(brokers, "POST", topic_path(topic, PARTITIONS), 3)
+    late = connect(brokers.service_url)
+    for number in (1, 2):
+        send_all(late.create_producer(f"{topic}-partition-{number}"), PAYLOADS)
+        stats = done(brokers, "GET", topic_path(f"{topic}-partition-{number}", "/internalStats"))
+        assert stats["cursors"]["sub"]["numberOfEntriesSinceFirstNotAckedMessage"] == 20
+    consumer.close()
+    consumer = late.subscribe(topic, "sub")
+    assert sorted(received_payloads(consumer, 40)) == sorted(PAYLOADS * 2)
+    late.close()
+
+
+def test_a_partitioned_topic_does_not_grow_over_a_separate_topic(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    client.create_producer(f"{topic}-partition-2").send(b"mine")
+    done(brokers, "PUT", topic_path(topic, PARTITIONS), 1)
+    status, answer = ask(brokers, "POST", topic_path(topic, PARTITIONS), 3)
+    assert status == HTTPStatus.PRECONDITION_FAILED
+    assert f"{topic}-partition-2 exists" in answer["reason"]
+    done(brokers, "POST", topic_path(topic, PARTITIONS), 2)
+    assert done(brokers, "GET", topic_path(topic, PARTITIONS)) == {"partitions": 2}
+    done(brokers, "DELETE", topic_path(topic, PARTITIONS))
+    assert [data for _, data in receive_all(client, f"{topic}-partition-2", 1)] == [b"mine"]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_partitions_of_a_deleted_topic_do_not_come_back_with_their_clients(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    partition = f"{topic}-partition-1"
+    await asyncio.to_thread(done, brokers, "PUT", topic_path(topic, PARTITIONS), 4)
+    await asyncio.to_thread(client.subscribe, topic, "sub")
+    deletion = topic_path(topic, f"{PARTITIONS}?force=true")
+    await asyncio.to_thread(done, brokers, "DELETE", deletion)
+    async with raw_client(brokers, partition) as returning:
+        # As a client does that has lost its consumer: it does not ask for partitions again.
+        name = f"persistent://public/default/{partition}"
+        kind = CommandSubscribe.Shared
+        returning.ask(
+            BaseCommand.SUBSCRIBE, topic=name, subscription="sub", subType=kind, consumer_id=1
+        )
+        assert (await returning.expect(BaseCommand.ERROR)).error == ServerError.TopicNotFound
+    listed = await asyncio.to_thread(done, brokers, "GET", "/admin/v2/persistent/public/default")
+    assert [name for name in listed if f"/{topic}-" in name] == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_partitioned_topic_with_one_partition_in_use_is_not_deleted_at_all(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    await asyncio.to_thread(done, brokers, "PUT", topic_path(topic, PARTITIONS), 4)
+    for number in range(4):
+        producer = await asyncio.to_thread(client.create_producer, f"{topic}-partition-{number}")
+        await asyncio.to_thread(send_all, producer, PAYLOADS)
+        if number != 2:
+            producer.close()
+    status, answer = await asyncio.to_thread(ask, brokers, "DELETE", topic_path(topic, PARTITIONS))
+    assert (status, "in use" in answer["reason"]) == (HTTPStatus.PRECONDITION_FAILED, True)
+    received = await asyncio.to_thread(receive_all, client, topic, 80)
+    assert sorted(data for _, data in received) == sorted(PAYLOADS * 4)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -104,7 +172,7 @@ def test_a_topic_is_made_listed_and_deleted(
     producer = client.create_producer(topic)
     send_all(producer, PAYLOADS)
     status, answer = ask(brokers, "DELETE", topic_path(topic))
-    assert (status, "in use" in answer["reason"]) == (HTTPStatus.CONFLICT, True)
+    assert (status, "in use" in answer["reason"]) == (HTTPStatus.PRECONDITION_FAILED, True)
     producer.close()
     client.subscribe(topic, "sub").close()
     done(brokers, "DELETE", topic_path(topic))
@@ -133,58 +201,6 @@ async def test_a_deleted_topics_ledgers_are_gone(
     assert set(mine) <= set(before)
     done(brokers, "DELETE", topic_path(topic))
     assert not set(mine) & set(await bookkeeper.list_ledgers())
-
-
-def test_internal_stats_show_ledgers_and_cursors(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    sent = send_all(client.create_producer(topic), PAYLOADS)
-    unload(brokers, topic)
-    more = send_all(client.create_producer(topic), PAYLOADS)
-    consumer = client.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
-    for _ in range(40):
-        message = consumer.receive(20_000)
-        if message.data() == PAYLOADS[2]:
-            consumer.acknowledge(message)
-    consumer.close()
-    stats = done(brokers, "GET", topic_path(topic, "/internalStats"))
-    entries = {each["ledgerId"]: each["entries"] for each in stats["ledgers"]}
-    first, second = sent[0][0].ledger_id(), more[0][0].ledger_id()
-    assert (entries[first], entries[second], stats["numberOfEntries"]) == (20, 20, 40)
-    assert stats["lastConfirmedEntry"] == f"{second}:19"
-    cursor = stats["cursors"]["sub"]
-    assert cursor["individuallyDeletedMessages"] == (
-        f"[({first}:1..{first}:2],({second}:1..{second}:2]]"
-    )
-    assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 38
-
-
-def test_subscriptions_are_listed_and_deleted(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "sub")
-    path = topic_path(topic, "/subscription/sub")
-    status, answer = ask(brokers, "DELETE", path)
-    assert (status, "has other consumers" in answer["reason"]) == (
-        HTTPStatus.PRECONDITION_FAILED,
-        True,
-    )
-    consumer.close()
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == ["sub"]
-    done(brokers, "DELETE", path)
-    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == []
-    assert ask(brokers, "DELETE", path)[0] == HTTPStatus.NOT_FOUND
-
-
-def test_the_last_message_is_answered(
-    client: pulsar.Client, brokers: LocalCluster, topic: str
-) -> None:
-    last, _ = send_all(client.create_producer(topic), PAYLOADS)[-1]
-    assert done(brokers, "GET", topic_path(topic, "/lastMessageId")) == {
-        "ledgerId": last.ledger_id(),
-        "entryId": last.entry_id(),
-        "partitionIndex": -1,
-    }
 
 
 def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(

@@ -16,12 +16,12 @@ import pytest
 
 from labkit.files import shipped
 from labkit.sim.run import run
-from labkit.site.distribution import ARCHIVE, distribution, imports_of
-from labkit.site.lessons import lessons
-from labkit.site.pyodide import CannotDownloadError
-from labkit.site.pyodide import pyodide as pyodide_core
 from tests.repeat import repeated
 from tests.sim.digests import scenarios
+from tools.site.distribution import ARCHIVE, distribution, imports_of
+from tools.site.lessons import lessons
+from tools.site.pyodide import CannotDownloadError
+from tools.site.pyodide import pyodide as pyodide_core
 
 ROOT = Path(__file__).parents[2]
 

@@ -33,7 +33,7 @@ ASKS_FIRST = {"labkit/lessons/apart.py", "labkit/lessons/check.py"}
 EVERY_MODULE = """
 import pkgutil, sys, labkit
 for module in pkgutil.walk_packages(labkit.__path__, "labkit."):
-    if not module.name.startswith(("labkit.lessons.source.", "labkit.site", "labkit.__main__")):
+    if not module.name.startswith(("labkit.lessons.source.", "labkit.__main__")):
         __import__(module.name)
 print(sys.platform, len(sys.modules))
 """

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from labkit.site import address
-from labkit.site.address import Address, change
 from tests.tidy.test_environment import ROOT
+from tools.site import address
+from tools.site.address import Address, change
 
 
 def test_the_first_lines_of_readme_open_the_three_doors() -> None:

@@ -12,7 +12,7 @@ from tests.tidy.test_style import ROOT, committed
 CODE = re.compile(r" {4,}\S")
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 """The path of a link that leads to a file of the project."""
-SITE = Path("labkit/site")
+SITE = Path("tools/site")
 """Its pages link to each other as they lie in the site."""
 
 

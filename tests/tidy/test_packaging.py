@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from tests.tidy.test_environment import PROJECT, ROOT
 
-OWN = {"labkit", "tests"}
+OWN = {"benchmarks", "labkit", "tests", "tools"}
 MAIN = PROJECT["dependencies"]
 TEST = PROJECT["optional-dependencies"]["test"]
 BENCH = PROJECT["optional-dependencies"]["bench"]
@@ -47,7 +47,7 @@ def imported(file: Path) -> Iterator[str]:
     ("folder", "declared"),
     [
         ("labkit", MAIN),
-        ("labkit/site", MAIN + SITE),
+        ("tools", MAIN + TEST + SITE),
         ("tests", MAIN + TEST),
         ("benchmarks", MAIN + TEST + BENCH),
     ],
@@ -55,8 +55,6 @@ def imported(file: Path) -> Iterator[str]:
 def test_every_import_is_declared(folder: str, declared: list[str]) -> None:
     names = {canonicalize_name(name) for line in declared for name in named(line)}
     files = sorted((ROOT / folder).rglob("*.py"))
-    if folder == "labkit":  # the site's builder needs more, and the wheel is without it
-        files = [file for file in files if ROOT / "labkit" / "site" not in file.parents]
     beside = {file.stem for file in files} | {file.parent.name for file in files}
     distributions = packages_distributions()
     missing = {

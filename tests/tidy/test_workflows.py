@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from labkit.cli import main
+from tools.search.__main__ import main
 
 FOLDER = Path(__file__).parents[2] / ".github" / "workflows"
 
@@ -37,11 +37,11 @@ def test_the_nightly_search_keeps_the_folder_in_which_it_searches(
         asked.append(arguments)
         return False
 
-    monkeypatch.setattr("labkit.sim.explore.command.run_search", search)
+    monkeypatch.setattr("tools.search.__main__.run_search", search)
     (command,) = [
-        step["run"] for step in steps("search.yml") if "labkit search" in step.get("run", "")
+        step["run"] for step in steps("search.yml") if "tools.search" in step.get("run", "")
     ]
-    assert main(shlex.split(command.replace("$MINUTES", "240"))[1:]) == 1
+    assert main(shlex.split(command.replace("$MINUTES", "240"))[3:]) == 1
     kept = {
         step["with"]["path"]: step.get("if")
         for step in steps("search.yml")

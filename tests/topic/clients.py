@@ -4,13 +4,16 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.writer import MAX_PAYLOAD_SIZE
 from labkit.metadata.store import ANY_VERSION
 from labkit.model.errors import (
+    BKIncorrectParameterException,
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.trace.recorder import Recorder
 from tests.client.memory_store import MemoryStore
 
 NOW_MS = 1_700_000_000_000
@@ -74,6 +77,8 @@ class PlayedWriter:
 
     async def add(self, data: bytes) -> int:
         self._client.failing.note("add", self.ledger_id)
+        if len(data) > MAX_PAYLOAD_SIZE:
+            raise BKIncorrectParameterException("it fits into no frame")
         if self.is_fenced:
             raise BKLedgerFencedException("somebody has recovered it")
         self.entries.append(data)
@@ -103,6 +108,7 @@ class PlayedClient:
     def __init__(self) -> None:
         self.failing = Failing()
         self.store = PlayedStore(self.failing)
+        self.recorder = Recorder("client", lambda: 0)
         self.ledgers: dict[int, PlayedWriter] = {}
         self.now_ms = NOW_MS
         self._count = 0

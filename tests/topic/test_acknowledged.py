@@ -58,7 +58,8 @@ class Acknowledging(RuleBasedStateMachine):
         state = CursorState(
             self.acknowledged.mark_delete, self.acknowledged.ranges, self.acknowledged.batches
         )
-        stored = decode_position(encode_position(state))
+        [entry] = encode_position(state)
+        stored = decode_position(entry)
         assert stored == state
         self.acknowledged = Acknowledged(stored, CHAIN.next_position)
 

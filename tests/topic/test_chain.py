@@ -45,6 +45,12 @@ def test_next_position_is_an_entry_or_the_place_of_the_one_to_come(
     assert chain.next_position(position) == (behind[0] if behind else place_to_come)
 
 
+@given(chains(), POSITIONS, st.integers(1, 12))
+def test_nth_entry_after_a_position(chain: LedgerChain, position: Position, count: int) -> None:
+    behind = [entry for entry in entries_of(chain) if entry > position]
+    assert chain.nth_after(position, count) == (behind[count - 1] if count <= len(behind) else None)
+
+
 @given(chains(), POSITIONS, POSITIONS)
 def test_entries_between_two_positions_are_counted(
     chain: LedgerChain, after: Position, up_to: Position

@@ -181,9 +181,11 @@ def test_consumed_ledgers_are_deleted_and_the_current_one_never_is() -> None:
         await asyncio.sleep(0.1)
         assert len(ledger.ledgers) == 3
         cursor.acknowledge_up_to(positions[4])
+        await cursor.flush()
         assert await ledger.trim() == [positions[0][0]]
         assert await read_all(ledger) == list(range(5, 12))
         cursor.acknowledge_up_to(positions[-1])
+        await cursor.flush()
         assert await ledger.trim() == [positions[5][0]]
         assert await ledger.trim() == []
         assert [link.entry_count for link in ledger.ledgers] == [2]

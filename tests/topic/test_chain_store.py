@@ -6,12 +6,13 @@ from typing import cast
 import pytest
 
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError
+from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeTooLargeError
 from labkit.model.errors import (
     BKMetadataVersionException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKNotEnoughBookiesException,
 )
+from labkit.topic import chain_store
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import ChainStore, read_chain
 from labkit.topic.config import ManagedLedgerConfig
@@ -118,6 +119,29 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 
 
 # The next ledger
+
+
+async def test_chain_leaves_room_in_its_node_for_its_properties(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chain_store, "LARGEST_NODE", 10_060)
+    owned = Owned()
+    for _ in range(4):
+        await owned.end(await owned.begin(3))
+    with pytest.raises(NodeTooLargeError, match="has 5 ledgers, and more do not fit into a node"):
+        await owned.begin()
+    assert list(owned.client.ledgers) == [1, 2, 3, 4]
+    await owned.store.set_property("name", "value")
+    assert owned.store.properties == {"name": "value"}
+
+
+async def test_new_ledger_for_which_the_chain_has_no_room_is_deleted_at_once() -> None:
+    owned = Owned()
+    await owned.end(await owned.begin(3))
+    owned.client.failing.fail("node set", NodeTooLargeError("too many bytes"))
+    with pytest.raises(NodeTooLargeError):
+        await owned.begin()
+    assert list(owned.client.ledgers) == [1]
 
 
 async def test_ledger_is_made_as_it_is_configured_and_names_its_chain() -> None:

@@ -155,6 +155,7 @@ def test_ledger_that_is_trimmed_just_before_it_is_read_is_passed_over() -> None:
         cursor = await partition.ledger.open_cursor("keeps", "earliest")
         ids = await send_all(topic.producer(), numbered(0, 12))
         cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
+        await cursor.flush()
         open_ledger = client.open_ledger_no_recovery
 
         async def trimmed(ledger_id: int, **options: Any) -> LedgerReader:

@@ -27,6 +27,7 @@ class PlayedStore:
         self.writes: list[tuple[float, int]] = []
         self.calls: list[str] = []
         self.error: LabkitError | None = None
+        self.reported: list[LabkitError] = []
         self.lasts_s = 0.0
 
     async def write(self, state: CursorState) -> None:
@@ -38,6 +39,9 @@ class PlayedStore:
 
     async def delete(self) -> None:
         await self._answer("delete")
+
+    def report(self, error: LabkitError) -> None:
+        self.reported.append(error)
 
     async def _answer(self, call: str) -> None:
         self.calls.append(call)
@@ -96,6 +100,55 @@ def test_first_acknowledgement_is_stored_at_once_and_the_next_ones_when_the_inte
         played.acknowledge(21)
         await until_s(60)
         assert played.writes[2:] == [(30.0, 20), (35.0, 21)]
+
+    run(rule)
+
+
+def test_position_is_durable_when_it_is_stored_and_a_failure_is_reported() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.acknowledge(3)
+        assert played.cursor.durable_mark_delete == (3, -1)
+        await played.cursor.flush()
+        assert played.cursor.durable_mark_delete == (3, 3)
+        played.store.error = FAILED
+        played.acknowledge(7)
+        with pytest.raises(BKWriteException):
+            await played.cursor.flush()
+        assert (played.cursor.mark_delete, played.cursor.durable_mark_delete) == ((3, 7), (3, 3))
+        assert set(played.store.reported) == {FAILED}
+
+    run(rule)
+
+
+def test_position_before_a_seek_that_may_be_stored_is_no_longer_durable() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.acknowledge(7)
+        await played.cursor.flush()
+        played.store.error = FAILED
+        with pytest.raises(BKWriteException):
+            await played.cursor.reset((3, 3))
+        played.acknowledge(9)
+        assert played.cursor.durable_mark_delete == (3, 2)
+
+    run(rule)
+
+
+def test_cursor_that_cannot_be_deleted_goes_on() -> None:
+    async def rule() -> None:
+        played = Played(interval_ms=0)
+        played.store.error = FAILED
+        with pytest.raises(BKWriteException):
+            await played.cursor.delete()
+        played.store.error = None
+        played.acknowledge(7)
+        await played.cursor.flush()
+        assert played.cursor.durable_mark_delete == (3, 7)
+        await played.cursor.delete()
+        played.acknowledge(8)
+        with pytest.raises(BKLedgerClosedException, match="was deleted"):
+            await played.cursor.flush()
 
     run(rule)
 

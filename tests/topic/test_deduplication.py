@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from labkit.client.writer import MAX_PAYLOAD_SIZE
 from labkit.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.sim.loop import SimLoop
+from labkit.topic.acknowledged import CursorState
 from labkit.topic.deduplication import Deduplication, Seen
+from labkit.topic.formats import encode_position
 from labkit.topic.messages import OutgoingMessage, encode_batch, encode_in_batch, encode_message
 from labkit.trace.recorder import Recorder, Row
 from tests.topic.ledgers import NAME, PlayedCursor, PlayedLedger
@@ -230,6 +233,39 @@ def test_producer_with_a_message_under_way_is_not_forgotten() -> None:
         await asyncio.sleep(7 * HOUR_S)
         marks.snapshot()
         assert marks.see(P, 0, 0) is Seen.UNSURE
+
+    run(rule)
+
+
+def test_marks_of_producers_with_long_names_fit_into_an_entry() -> None:
+    async def rule() -> None:
+        names = [f"{number}{'x' * 2000}" for number in range(5000)]
+        ledger = PlayedLedger(PlayedCursor((7, -1), dict.fromkeys(names, 3)))
+        ledger.keep(message(5, P))
+        marks = await opened(ledger)
+        marks.attached(names[0])
+        marks.snapshot()
+        properties = ledger.cursor.properties
+        state = CursorState((7, 0), properties=tuple(properties.items()))
+        assert 4_000_000 < sum(map(len, encode_position(state))) < MAX_PAYLOAD_SIZE
+        assert {P, names[0], names[-1]} <= properties.keys()
+        assert names[1] not in properties
+
+    run(rule)
+
+
+def test_producer_whose_mark_would_not_fit_is_refused_while_the_others_are_there() -> None:
+    async def rule() -> None:
+        marks = await opened(PlayedLedger())
+        names = [f"{number}{'x' * 2000}" for number in range(3000)]
+        count = 0
+        while marks.has_room_for(names[count]):
+            marks.attached(names[count])
+            count += 1
+        assert 2000 < count < 2100
+        assert marks.has_room_for(P)
+        marks.detached(names[0])
+        assert marks.has_room_for(names[0])
 
     run(rule)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from labkit.metadata.store import LARGEST_NODE
 from labkit.model.proto.managed_ledger_pb2 import (
     KeyValue,
     LongListMap,
@@ -27,11 +28,13 @@ from labkit.topic.formats import (
     decode_cursor_node,
     decode_position,
     decode_properties,
+    decode_terminated,
     encode_chain,
     encode_cursor_node,
     encode_position,
     unwrapped,
     with_property,
+    with_terminated,
     words_of,
 )
 
@@ -81,7 +84,7 @@ def test_cursor_is_in_its_node_or_in_its_ledger() -> None:
     assert elsewhere.ledger_id == 12
     # A snapshot: mark-delete and what belongs to it.
     assert elsewhere.state == CursorState(STATE.mark_delete, properties=STATE.properties)
-    assert decode_position(encode_position(STATE)) == STATE
+    assert [decode_position(each) for each in encode_position(STATE)] == [STATE]
 
 
 def test_node_of_a_cursor_that_only_names_its_ledger_is_read() -> None:
@@ -146,6 +149,30 @@ def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
         data = wrapped("NONE", b"body")[:size]
         assert unwrapped(data) == data
     assert unwrapped(wrapped("NONE", b"")) == b""
+
+
+def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
+    links = [
+        LedgerInfo(n, n % 50_000, n * 997 % 2**31, 1_700_000_000_000 + n) for n in range(50_000)
+    ]
+    data = with_property(encode_chain(links), "a", "1")
+    assert len(data) < LARGEST_NODE
+    assert unwrapped(data) != data
+    assert (decode_chain(data), decode_properties(data)) == (links, {"a": "1"})
+    # It is plain again as soon as it is short.
+    shorter = encode_chain(links[:10], data)
+    assert unwrapped(shorter) == shorter
+    assert decode_properties(with_property(shorter, "a", None)) == {}
+
+
+def test_terminated_chain_keeps_everything_else_of_its_node() -> None:
+    data = with_property(encode_chain(LINKS), "a", "1")
+    assert decode_terminated(data) is None
+    terminated = with_terminated(data, (3, 6))
+    assert decode_terminated(terminated) == (3, 6)
+    assert decode_chain(terminated) == LINKS
+    assert decode_properties(terminated) == {"a": "1"}
+    assert decode_terminated(encode_chain(LINKS[:1], terminated)) == (3, 6)
 
 
 def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:

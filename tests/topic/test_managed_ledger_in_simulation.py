@@ -298,6 +298,7 @@ def test_trim_that_fails_is_made_up_for_at_the_next_interval() -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(client.store, "set", fails)
             cursor.acknowledge_up_to(positions[4])
+            await cursor.flush()
             with pytest.raises(MetadataUnavailableError):
                 await ledger.trim()
             await asyncio.sleep(3)
@@ -308,6 +309,31 @@ def test_trim_that_fails_is_made_up_for_at_the_next_interval() -> None:
         await ledger.close()
 
     tell(story)
+
+
+def test_ledgers_behind_a_snapshot_that_cannot_be_stored_are_not_trimmed() -> None:
+    async def story(client: BookKeeper) -> None:
+        ledger = await opened(client, KEEP_NOTHING)
+        cursor = await ledger.open_cursor("s", "earliest")
+        positions = await stored(ledger, 0, 6)
+        await cursor.flush()
+        cursor.acknowledge_up_to(positions[4], {"x" * MAX_PAYLOAD_SIZE: 4})
+        with pytest.raises(BKIncorrectParameterException):
+            await cursor.flush()
+        assert await ledger.trim() == []
+        assert len(await client.list_ledgers()) == 2
+        await ledger.close()
+        last = await opened(client, KEEP_NOTHING)
+        assert await read_all(last) == list(range(6))
+        last.cursors["s"].acknowledge_up_to(positions[4], {"x": 4})
+        await last.cursors["s"].flush()
+        assert await last.trim() == [positions[0][0]]
+        await last.close()
+
+    trace = tell(story)
+    reports = [event.note for event in trace.events if event.kind == "cursor.unstored"]
+    assert reports
+    assert "cursor s of public/default" in reports[0]
 
 
 @pytest.mark.parametrize("closes", [False, True])

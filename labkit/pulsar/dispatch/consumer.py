@@ -16,6 +16,7 @@ from labkit.model.proto.pulsar_pb2 import BaseCommand
 from labkit.pulsar.connection import Connection
 from labkit.pulsar.dispatch.entry import Entry
 from labkit.pulsar.frames import NO_REQUEST, message_id_data
+from labkit.pulsar.traffic import Traffic
 from labkit.topic.chain import Position
 from labkit.topic.formats import words_of
 
@@ -52,6 +53,7 @@ class Consumer:
         self.pending: dict[Position, int] = {}
         """The entries that it has and has not acknowledged, with their keys' hashes."""
         self.epoch = 0
+        self.traffic = Traffic()
         self._connection = connection
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.
@@ -80,6 +82,7 @@ class Consumer:
         if self.epoch:
             message.consumer_epoch = self.epoch
         self.permits -= count
+        self.traffic.add(count, len(entry.data))
         self._connection.send(self._command, entry.data)
 
     def tell_active(self, is_active: bool) -> None:
@@ -87,6 +90,12 @@ class Consumer:
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
+        self._connection.send(command)
+
+    def tell_end(self) -> None:
+        """Send that no message will follow: the topic is terminated, and all is acknowledged."""
+        command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
+        command.reachedEndOfTopic.consumer_id = self.consumer_id
         self._connection.send(command)
 
     def probe(self) -> None:

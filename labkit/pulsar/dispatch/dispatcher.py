@@ -77,6 +77,11 @@ class Dispatcher:
         self._asked.set()
         self.wake()
 
+    def skip(self) -> None:
+        """Continue after mark-delete: an administrator has acknowledged entries."""
+        self.next_position = max(self.next_position, after(self.cursor.mark_delete))
+        self.wake()
+
     def stop(self) -> None:
         """Hand out nothing more."""
         self._task.cancel()

@@ -27,19 +27,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
 
 A finding of `EveryRunEnds` has no trace, so `shrink` refuses it.
 
-A search over hours, `labkit search`, counts what it puts to the test, and aims at what is rare:
-
-    meetings.py             an event meets what is under way: a situation
-    protocol_situations.py  the situations that are counted, by name
-    branches.py             which branches of the protocol's code runs take
-    relatives.py            near relatives of a scenario: other faults, other decisions
-    aim.py                  relatives of those scenarios that came close to rare situations
-    code_version.py         which code was tried
-    tried.py                one run of it
-    search_state.py         what such a search knows
-    long_search.py          the search, which can be stopped at any moment and goes on
-    report.py               what it has done, in words
-    command.py              the command
+`labkit search` (command.py) is this search as a command; `tools/search` searches for hours.
 
 Or every order of a small scenario's messages, instead of a sample:
 

@@ -1,63 +1,46 @@
-"""What `labkit search` does: a long search in a folder, or counterexamples written again."""
+"""`labkit search`: try a range of seeds and print the smallest scenario that breaks a promise."""
 
-import math
-import signal
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.explore.counterexamples import keep, smallest
-from labkit.sim.explore.long_search import REPORT, resume
+from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.explore.search import NEVER_ENDS, scenario_of, search
+from labkit.sim.explore.shrink import shrink
+from labkit.sim.scenario import Scenario
 from labkit.sim.variants import VARIANTS
 
-_FOLDER = Path("search")
-_SEEDS_PER_VARIANT = 5000
+_WITH_BROKERS_EVERY = 5
 
 
-def run_search(arguments: Namespace, tell: Callable[[str], None]) -> bool:
-    """Search and report; returns whether all went well: nothing broke, or each counterexample that
-    was asked for was found.
+def run_search(arguments: Namespace, say: Callable[[str], None]) -> bool:
+    """Run the seeds, print what was found, and return whether every promise held.
 
-    Raises `BKIncorrectParameterException` for arguments that make no sense and for a folder with
-    another search, and `OSError` when the folder cannot be written.
+    Raises `BKIncorrectParameterException` for an unknown variant or a negative number.
     """
-    if arguments.variant not in VARIANTS:
+    variant = arguments.variant
+    if variant not in VARIANTS:
         raise BKIncorrectParameterException(
-            f"no variant {arguments.variant!r}; there are: {', '.join(filter(None, VARIANTS))}"
+            f"unknown variant {variant!r}; variants: {', '.join(filter(None, VARIANTS))}"
         )
-    if math.isnan(arguments.minutes):
-        raise BKIncorrectParameterException("--minutes nan is not a time: give a number")
-    if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
-        raise BKIncorrectParameterException("--minutes, --seeds and --jobs cannot be negative")
-    # A stop signal ends the search like Ctrl-C: the findings are kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if arguments.counterexamples:
-        return _keep_counterexamples(arguments, tell)
-    folder = arguments.folder or _FOLDER
-    search = resume(folder, arguments.variant)
-    search.go_on(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
-    tell("\n" + (folder / REPORT).read_text(encoding="utf-8"))
-    tell(f"The state is in the folder {folder}: run this command again to continue.")
-    return not search.count.broken
+    if min(arguments.first, arguments.seeds, arguments.jobs) < 0:
+        raise BKIncorrectParameterException("--first, --seeds and --jobs cannot be negative")
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    findings = search([_scenario(seed, variant) for seed in seeds], jobs=arguments.jobs)
+    finding = findings.first
+    if finding is None:
+        say(f"\n{findings}")
+        return True
+    say(f"\n{finding.promise}: {finding.reason}")
+    if finding.promise == NEVER_ENDS:
+        say(repr(finding.scenario))
+    else:
+        say(str(shrink(finding.scenario, finding.promise)))
+    return False
 
 
-def _keep_counterexamples(arguments: Namespace, tell: Callable[[str], None]) -> bool:
-    if arguments.minutes or arguments.folder:
-        raise BKIncorrectParameterException(
-            "--counterexamples is another search: it takes --seeds, not --minutes or --folder"
-        )
-    # A folder that cannot be written is reported before the search.
-    arguments.counterexamples.mkdir(parents=True, exist_ok=True)
-    missing = []
-    for variant in [arguments.variant] if arguments.variant else VARIANTS:
-        if not VARIANTS[variant].breaks:
-            continue
-        shrunk = smallest(variant, arguments.seeds or _SEEDS_PER_VARIANT, arguments.jobs)
-        if shrunk is None:
-            missing.append(variant)
-        else:
-            tell(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}")
-    if missing:
-        tell(f"nothing found for {', '.join(missing)}")
-    return not missing
+def _scenario(seed: int, variant: str) -> Scenario:
+    """The scenario of a seed.  Without a variant, every fifth seed has brokers."""
+    if not variant and seed % _WITH_BROKERS_EVERY == 0:
+        return drawn_topic(seed)
+    return scenario_of(seed, variant)

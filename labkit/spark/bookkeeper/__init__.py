@@ -3,6 +3,8 @@
     messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
 
     options      the options of a query; every refusal names the option
+    schema       the columns of a query
+    cluster      connects, and tries again when ZooKeeper cannot be reached
     directory    the ledgers of each lane, and how far they are confirmed; a lane is a partition of
                  the topic, or a ledger
     bounds       the first and the last place of each lane
@@ -25,6 +27,8 @@ Options; upper and lower case make no difference:
     topic                a row for each message; all partitions
     ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"; a batch query
                          needs each id of a range that has an end
+    retrySeconds         how long a query tries again while it cannot reach ZooKeeper, or any bookie
+                         that has an entry; then it fails; 120
     start, end           MessageIDs "ledger:entry:partition:batchIndex", both included, one for each
                          partition, with commas; or "earliest", "latest" (a stream's start); of
                          ledgers one id for all; a stream has no end
@@ -38,7 +42,8 @@ Options; upper and lower case make no difference:
                          query that names or needs one fails
 
 With a schema that names some of the columns, only these are made, as with
-`.schema("ledger long, entry long")`.  Spark applies all conditions itself, to the rows: only
+`.schema("ledger long, entry long")`; without the columns that a producer encrypts, an encrypted
+topic can be read without its key.  Spark applies all conditions itself, to the rows: only
 `start`, `end` and `ledgers` reduce what is read.  This source accepts no conditions
 (`pushFilters`), because Spark 4.3 keeps the tasks planned for one query's conditions with the
 loaded DataFrame, and uses them for every other query over it.

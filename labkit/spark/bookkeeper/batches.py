@@ -57,8 +57,9 @@ def read_task(
         async def next_batch() -> pa.RecordBatch | None:
             return await anext(batches, None)
 
+        run = without_traceback(lambda: runner.run(next_batch()))
         try:
-            while (batch := without_traceback(lambda: runner.run(next_batch()))) is not None:
+            while (batch := run()) is not None:
                 yield batch
         finally:
             # Spark may stop early, as for a limit: the client must close on its event loop.
@@ -68,7 +69,7 @@ def read_task(
 async def _batches(
     task: Task, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    async with connected(options.metadata) as client:
+    async with connected(options) as client:
         for span in task.spans:
             try:
                 async with aclosing(_span_batches(client, span, options, schema)) as each:
@@ -83,11 +84,10 @@ async def _span_batches(
     client: BookKeeper, span: Span, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     def no_rows() -> Rows:
-        # Payloads are most of the bytes: they are copied only if a column needs them.
-        return Rows(span, options.topic, "payload" in schema.names)
+        return Rows(span, options.topic, schema.names)
 
     rows = no_rows()
-    async with aclosing(read_span(client, span)) as portions:
+    async with aclosing(read_span(client, span, options.retry_s)) as portions:
         async for entries in portions:
             for entry in entries:
                 rows.add(entry)

@@ -6,6 +6,7 @@ The rule: if the ledger of a bound does not exist, the query fails; with option 
 false it reads what is left.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from labkit.model.message_id import MessageId
@@ -87,8 +88,9 @@ def check_ranges(options: Options, chains: Chains) -> None:
 
     Raises `LedgerGoneError` for one that does not.
     """
+    ids = sorted(chains)
     for first, last in options.ledgers:
-        found = [ledger_id for ledger_id in sorted(chains) if first <= ledger_id <= last]
+        found = ids[bisect_left(ids, first) : bisect_right(ids, last)]
         if last == NO_END or len(found) == last - first + 1:
             continue
         there = [*found, last + 1]
@@ -115,4 +117,6 @@ def _check_ledger(name: str, message_id: MessageId, options: Options, chains: Ch
 
 
 def _partitions(lanes: list[int]) -> str:
-    return "none, write -1" if lanes == [-1] else f"0 to {lanes[-1]}"
+    if lanes == [-1]:
+        return "none, write -1"
+    return f"0 to {lanes[-1]}" if len(lanes) > 1 else f"only {lanes[0]}"

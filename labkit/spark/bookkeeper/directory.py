@@ -6,26 +6,33 @@ the partition's index, or the ledger's id.
 
 import asyncio
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from difflib import get_close_matches
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
 from labkit.metadata.store import NoNodeError
-from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
+from labkit.model.errors import (
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKReadException,
+    LabkitError,
+)
 from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.spark.bookkeeper.cluster import UNREACHABLE, retried
 from labkit.spark.bookkeeper.options import NO_END, OptionError, Options
 from labkit.spark.bookkeeper.spans import KnownLedger
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import read_chain
-from labkit.topic.names import decoded, managed_ledger_path, partition_name
+from labkit.topic.names import decoded, managed_ledger_path, partition_name, partition_of
 from labkit.topic.topic import NoTopicError, partition_count
 
 Chains = dict[int, list[LedgerInfo]]
 """The ledgers of each lane, oldest first."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
-_AT_ONCE = 64
+AT_ONCE = 64
+"""Ledgers that are looked up together."""
 _SHOWN = 5
 
 
@@ -40,7 +47,7 @@ class Directory:
         self.client = client
         self._options = options
         self._closed: dict[int, KnownLedger] = {}
-        self._few = asyncio.Semaphore(_AT_ONCE)
+        self._few = asyncio.Semaphore(AT_ONCE)
 
     async def chains(self) -> Chains:
         """The lanes.  Raises `OptionError` for a topic that does not exist, `LedgerGoneError` for
@@ -82,8 +89,14 @@ class Directory:
             return KnownLedger(ledger_id, metadata, metadata.last_entry_id, metadata.length)
         if self._options.closed_only:
             return KnownLedger(ledger_id, metadata, -1, 0)
-        last = await reader.read_explicit_last_add_confirmed()
-        length = (await reader.read_entry(last)).length if last >= 0 else 0
+
+        async def ask_bookies() -> tuple[int, int]:
+            last = await reader.read_explicit_last_add_confirmed()
+            return last, (await reader.read_entry(last)).length if last >= 0 else 0
+
+        # It raises a read error when too few bookies answer.
+        errors = (*UNREACHABLE, BKReadException)
+        last, length = await retried(ask_bookies, errors, self._options.retry_s)
         return KnownLedger(ledger_id, reader.metadata, last, length)
 
     def _with_password(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerMetadata:
@@ -98,7 +111,7 @@ class Directory:
         try:
             count = await partition_count(self.client, topic)
         except NoTopicError:
-            return {-1: await self._chain_alone(topic)}
+            return {partition_of(topic): await self._chain_alone(topic)}
         names = [partition_name(topic, partition) for partition in range(count)]
         paths = [managed_ledger_path(name) for name in names]
         read = await asyncio.gather(*(read_chain(self.client, path) for path in paths))
@@ -128,11 +141,14 @@ class Directory:
     def _named(self, ids: list[int]) -> list[int]:
         """The ledgers that the query names, in ascending order."""
         ranges = self._options.ledgers
-        found = [each for each in ids if any(first <= each <= last for first, last in ranges)]
+        # Sorted, so that each range finds its ledgers by bisection: a query may have thousands.
+        ids = sorted(ids)
+        parts = [ids[bisect_left(ids, first) : bisect_right(ids, last)] for first, last in ranges]
+        found = sorted({ledger_id for part in parts for ledger_id in part})
         if found and not self._options.fail_on_data_loss:
             return found
-        for first, last in ranges:
-            if not any(first <= ledger_id <= last for ledger_id in found):
+        for (first, last), part in zip(ranges, parts, strict=True):
+            if not part:
                 there = f"there are {ids[0]} to {ids[-1]}" if ids else "there is none at all"
                 what = f"no ledger {first}" if first == last else f"none of ledgers {first}-{last}"
                 what = f"no ledger from {first} on" if last == NO_END else what

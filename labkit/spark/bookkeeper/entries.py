@@ -7,11 +7,13 @@ each digest, and asks another bookie when one fails.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
+from functools import partial
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
 from labkit.model.entry import Entry
-from labkit.model.errors import BKException, BKTimeoutException
+from labkit.model.errors import BKException
+from labkit.spark.bookkeeper.cluster import UNREACHABLE, retried
 from labkit.spark.bookkeeper.options import MIB
 from labkit.spark.bookkeeper.spans import Span
 
@@ -20,8 +22,12 @@ _MOST_ENTRIES = 2048
 _AHEAD = 4
 
 
-async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry], None]:
-    """The span's entries in order, a few at a time.  Raises what `LedgerReader.read_entry` does."""
+async def read_span(
+    client: BookKeeper, span: Span, retry_s: float
+) -> AsyncGenerator[list[Entry], None]:
+    """The span's entries in order, a few at a time.  Raises what `LedgerReader.read_entry` does;
+    while no bookie that has an entry can be reached, it is read again for up to `retry_s`.
+    """
     ledger = span.ledger
     reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
     # Confirmed when the query was planned; a confirmed entry stays confirmed.
@@ -36,9 +42,11 @@ async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry
             portion, task = ahead.popleft()
             try:
                 entries = await task
-            except BKTimeoutException:
-                # Perhaps the answers waited here, while Spark took rows and no event loop ran.
-                entries = await _read(reader, *portion)
+            except UNREACHABLE:
+                # Perhaps the answers waited here, while Spark took rows and no event loop ran: time
+                # counts only from now on.
+                again = partial(_read, reader, *portion)
+                entries = await retried(again, UNREACHABLE, retry_s)
             yield entries
     finally:
         for _, task in ahead:

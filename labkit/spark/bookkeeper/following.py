@@ -6,11 +6,12 @@ as this can be known: a deleted ledger does not show whether it had more entries
 """
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from labkit.model.message_id import MessageId
 from labkit.spark.bookkeeper.bounds import named_ids
-from labkit.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
+from labkit.spark.bookkeeper.directory import AT_ONCE, Chains, Directory, LedgerGoneError
 from labkit.spark.bookkeeper.entries import read_span
 from labkit.spark.bookkeeper.offsets import (
     Offset,
@@ -43,9 +44,8 @@ class Follower:
         if self._options.start == "latest":
             return await self._newest(chains)
         ids = named_ids("start", self._options.start, self._options, chains)
-        return {
-            lane: await self._begin(lane, chain, ids.get(lane)) for lane, chain in chains.items()
-        }
+        begins = (self._begin(lane, chain, ids.get(lane)) for lane, chain in chains.items())
+        return dict(zip(chains, await asyncio.gather(*begins), strict=True))
 
     async def newest(self) -> Offset:
         """The last confirmed message of each lane."""
@@ -65,7 +65,9 @@ class Follower:
         self._learn_successors(start, ends, chains)
         if target is not None:
             ends = {lane: earlier(ends[lane], target[lane]) for lane in ends.keys() & target}
-        begin = {lane: start.get(lane) or await self._first(lane, chains[lane]) for lane in ends}
+        new = [lane for lane in ends if lane not in start]
+        firsts = await asyncio.gather(*(self._first(lane, chains[lane]) for lane in new))
+        begin = start | dict(zip(new, firsts, strict=True))
         # An offset never goes back, even if fewer bookies report the newest entries now.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
         if max_rows is not None:
@@ -77,11 +79,13 @@ class Follower:
         chains = await self._directory.chains()
         self._check_start(start, chains)
         self._check_end(start, end, chains)
-        spans = []
-        for lane in sorted(end.keys() & chains.keys()):
+
+        async def of_lane(lane: int) -> list[Span]:
             begin = start.get(lane, nothing_of(lane))
-            spans += await self._lane_spans(lane, chains[lane], begin, end[lane])
-        return spans
+            return [each async for each in self._lane_spans(lane, chains[lane], begin, end[lane])]
+
+        lanes = sorted(end.keys() & chains.keys())
+        return [span for spans in await asyncio.gather(*map(of_lane, lanes)) for span in spans]
 
     # Ends
 
@@ -119,13 +123,18 @@ class Follower:
 
     async def _lane_spans(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId
-    ) -> list[Span]:
+    ) -> AsyncGenerator[Span, None]:
+        """The spans between two offsets of a lane.  Ledgers are looked up a few at a time: a batch
+        of limited size needs only the first of perhaps thousands.
+        """
         first, last = beginning_behind(begin), ending_with(end)
         infos = [i for i in chain if first.ledger_id <= i.ledger_id <= last.ledger_id]
-        ledgers = await asyncio.gather(*map(self._directory.known, infos))
-        partition = self._partition(lane)
-        spans = (span_between(each, partition, first, last) for each in ledgers if each)
-        return [span for span in spans if span]
+        for at in range(0, len(infos), AT_ONCE):
+            few = infos[at : at + AT_ONCE]
+            for ledger in await asyncio.gather(*map(self._directory.known, few)):
+                span = ledger and span_between(ledger, self._partition(lane), first, last)
+                if span:
+                    yield span
 
     def _partition(self, lane: int) -> int:
         return lane if self._options.topic else -1
@@ -138,11 +147,13 @@ class Follower:
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while left and behind:
             share = max(left // len(behind), 1)
+            finished = set()
             for lane in behind[:left]:
                 at, taken = await self._advance(lane, chains[lane], offset[lane], ends[lane], share)
                 if at == ends[lane] or not taken:
-                    behind.remove(lane)
+                    finished.add(lane)
                 offset[lane], left = at, left - taken
+            behind = [lane for lane in behind if lane not in finished]
         return offset
 
     async def _advance(
@@ -150,16 +161,17 @@ class Follower:
     ) -> tuple[MessageId, int]:
         """The offset after at most `max_rows` rows, and their number."""
         taken = 0
-        for span in await self._lane_spans(lane, chain, begin, end):
-            if taken == max_rows:
-                return nothing_of(begin.partition, span.ledger.ledger_id), taken
-            # Every entry has at least one message.
-            part = span.part(span.first, span.first + max_rows - taken - 1)
-            sizes = await self._sizes(part, max_rows - taken)
-            begin, count = after_rows(part, sizes, max_rows - taken)
-            taken += count
-            if begin.entry_id < span.last or begin.batch_index >= 0:
-                return begin, taken
+        async with aclosing(self._lane_spans(lane, chain, begin, end)) as spans:
+            async for span in spans:
+                if taken == max_rows:
+                    return nothing_of(begin.partition, span.ledger.ledger_id), taken
+                # Every entry has at least one message.
+                part = span.part(span.first, span.first + max_rows - taken - 1)
+                sizes = await self._sizes(part, max_rows - taken)
+                begin, count = after_rows(part, sizes, max_rows - taken)
+                taken += count
+                if begin.entry_id < span.last or begin.batch_index >= 0:
+                    return begin, taken
         return end if taken < max_rows else begin, taken
 
     async def _sizes(self, span: Span, max_rows: int) -> list[int]:
@@ -167,7 +179,8 @@ class Follower:
         if not self._options.topic:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []
-        async with aclosing(read_span(self._directory.client, span)) as portions:
+        client = self._directory.client
+        async with aclosing(read_span(client, span, self._options.retry_s)) as portions:
             async for entries in portions:
                 sizes += (decode_metadata(e.payload).num_messages_in_batch for e in entries)
                 if sum(sizes) - span.skip >= max_rows:

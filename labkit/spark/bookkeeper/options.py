@@ -5,14 +5,14 @@ The rule: every refusal names the option, its value, and the values that are all
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.message_id import EARLIEST, LATEST, MessageId
 from labkit.spark.bookkeeper.spans import beginning_at, beginning_behind
-from labkit.topic.names import full_name
+from labkit.topic.names import full_name, partition_of
 
 KIB, MIB = 1 << 10, 1 << 20
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
@@ -34,7 +34,8 @@ class Options:
 
     The query reads either a `topic`, message by message, or `ledgers`, entry by entry: ranges of
     ids, first and last.  `start` and `end` are both included.  `split_bytes`: one task reads at
-    most this.  `max_rows_per_trigger` 0: no limit.
+    most this.  `retry_s`: how long a request is repeated while ZooKeeper or the bookies cannot be
+    reached.  `max_rows_per_trigger` 0: no limit.
     """
 
     metadata: MetadataPlace
@@ -47,12 +48,13 @@ class Options:
     split_bytes: int = 32 * MIB
     password: bytes = b""
     fail_on_data_loss: bool = True
+    retry_s: int = 120
     max_rows_per_trigger: int = 0
 
 
 _NAMES = (
     *("zookeeper", "topic", "ledgers", "start", "end", "closedOnly", "rowsPerBatch", "splitSize"),
-    *("password", "failOnDataLoss", "maxRowsPerTrigger"),
+    *("password", "failOnDataLoss", "retrySeconds", "maxRowsPerTrigger"),
 )
 
 
@@ -68,17 +70,19 @@ def read_options(given: Mapping[str, str]) -> Options:
             "say what to read: either option 'topic' (a row for each message), or option 'ledgers',"
             " such as '3-7,9' (a row for each entry)"
         )
+    name = _topic(topic) if topic else ""
     options = Options(
         metadata=_place(texts["zookeeper"]),
-        topic=_topic(topic) if topic else "",
+        topic=name,
         ledgers=_ledgers(ledgers) if ledgers else (),
-        start=_bound("start", texts.get("start", "earliest")),
-        end=_bound("end", texts.get("end", "latest")),
+        start=_bound("start", texts.get("start", "earliest"), partition_of(name)),
+        end=_bound("end", texts.get("end", "latest"), partition_of(name)),
         closed_only=_flag("closedOnly", texts.get("closedonly", "false")),
         rows_per_batch=_count("rowsPerBatch", texts.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", texts.get("splitsize", "32m")),
         password="".join(passwords).encode(),  # Spaces around a password belong to it.
         fail_on_data_loss=_flag("failOnDataLoss", texts.get("failondataloss", "true")),
+        retry_s=_count("retrySeconds", texts.get("retryseconds", "120"), 1),
         max_rows_per_trigger=_count("maxRowsPerTrigger", texts.get("maxrowspertrigger", "0"), 0),
     )
     _check_bounds(options)
@@ -130,7 +134,8 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(ranges)
 
 
-def _bound(name: str, text: str) -> Bound:
+def _bound(name: str, text: str, partition: int) -> Bound:
+    """The option's ids; `partition` is that of a topic that is itself a partition, else -1."""
     if text == "earliest":
         return "earliest"
     if text == "latest":
@@ -141,7 +146,10 @@ def _bound(name: str, text: str) -> Bound:
         raise OptionError(f"option '{name}': {error}; or 'earliest', or 'latest'") from None
     if ids == (EARLIEST,):
         return "earliest"
-    return "latest" if ids == (LATEST,) else ids
+    if ids == (LATEST,):
+        return "latest"
+    # Of such a topic Java's producer prints -1, and all other clients print the partition.
+    return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
 
 
 def _flag(name: str, text: str) -> bool:
@@ -176,9 +184,11 @@ def _check_bounds(options: Options) -> None:
             )
         if len(set(partitions)) < len(partitions):
             raise OptionError(f"option '{name}' has two ids of one partition; write one of each")
-    for start in options.start if not isinstance(options.start, str) else ():
-        for end in options.end if not isinstance(options.end, str) else ():
-            if start.partition == end.partition and beginning_at(start) >= beginning_behind(end):
-                raise OptionError(f"option 'start': {start} comes after option 'end': {end}")
+    starts = () if isinstance(options.start, str) else options.start
+    ends = {} if isinstance(options.end, str) else {each.partition: each for each in options.end}
+    for start in starts:
+        end = ends.get(start.partition)
+        if end is not None and beginning_at(start) >= beginning_behind(end):
+            raise OptionError(f"option 'start': {start} comes after option 'end': {end}")
     if options.end == "earliest":
         raise OptionError("option 'end' is 'earliest': nothing precedes that; write 'latest'")

@@ -44,7 +44,9 @@ def plain_payload(
     if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
         raise PayloadError(
             f"entry {entry_id} of ledger {ledger_id} is encrypted, and only its consumers have the"
-            f" key; option 'ledgers' instead of 'topic' reads it as it is stored"
+            " key. Columns that need no key can be read by a schema that names only these, such as"
+            " .schema('ledger long, entry long, batch_index int'); option 'ledgers' instead of"
+            " 'topic' reads payloads as they are stored"
         )
     if not metadata.compression or metadata.HasField("chunk_id"):
         return payload

@@ -4,7 +4,7 @@ For a topic a row is a message, for ledgers an entry.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ Numbers = npt.NDArray[np.int64]
 
 _SIZE = struct.Struct(">I")
 _NOT_BATCHED = -1
+_OF_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
+"""Columns that differ between the messages of a batch: they are in its payload."""
 
 
 def signed(numbers: Sequence[int]) -> Numbers:
@@ -30,11 +32,15 @@ def signed(numbers: Sequence[int]) -> Numbers:
 class Rows:
     """Rows of a span that have been read, but are not in a batch yet."""
 
-    def __init__(self, span: Span, topic: str, with_payloads: bool) -> None:
-        """With `topic` "" a row is an entry."""
+    def __init__(self, span: Span, topic: str, columns: Collection[str]) -> None:
+        """With `topic` "" a row is an entry.  Only what the columns need is unpacked and kept, so
+        other columns of an encrypted topic can be read without its key.
+        """
         self.span = span
         self.topic = topic
-        self._with_payloads = with_payloads
+        # Payloads are most of the bytes: they are copied only if a column needs them.
+        self._with_payloads = "payload" in columns
+        self._with_heads = not _OF_MESSAGE.isdisjoint(columns)
         self.count = 0
         """Rows."""
         self.size_bytes = 0
@@ -46,7 +52,7 @@ class Rows:
         self.metadata: list[MessageMetadata] = []
         self.heads: list[MessageMetadata | SingleMessageMetadata] = []
         self.payloads: list[bytes | None] = []
-        """For each row: its metadata and its payload."""
+        """For each row: its metadata and its payload; empty if no column needs them."""
 
     def add(self, entry: Entry) -> None:
         """Add those rows of the entry that the span includes."""
@@ -68,18 +74,25 @@ class Rows:
         """Returns the size of the unpacked payload."""
         ids = entry.ledger_id, entry.entry_id
         metadata, payload = split_entry(entry.payload, *ids)
-        payload = plain_payload(metadata, payload, *ids)
+        is_batch = metadata.HasField("num_messages_in_batch")
+        # The metadata of a single message are not encrypted, those of a batch are.
+        if self._with_payloads or (is_batch and self._with_heads):
+            payload = plain_payload(metadata, payload, *ids)
         self.metadata.append(metadata)
-        if not metadata.HasField("num_messages_in_batch"):
+        if not is_batch:
             self._first_slots.append(_NOT_BATCHED)
             self.has_chunks |= metadata.HasField("chunk_id")
             self.heads.append(metadata)
-            self.payloads.append(None if metadata.null_value else payload)
+            if self._with_payloads:
+                self.payloads.append(None if metadata.null_value else payload)
             self.count += 1
             return len(payload)
         self._first_slots.append(skip)
         size = metadata.num_messages_in_batch
-        self._add_batch(payload, skip, size if stop == WHOLE else min(stop, size))
+        stop = size if stop == WHOLE else min(stop, size)
+        if self._with_heads:
+            self._add_batch(payload, skip, stop)
+        self.count += max(stop - skip, 0)
         return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
@@ -100,7 +113,6 @@ class Rows:
             heads.append(head)
             if with_payloads:
                 payloads.append(batch[end:at] if size or not head.null_value else None)
-        self.count += max(stop - skip, 0)
 
     # For columns, by row
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 from labkit.spark.bookkeeper.batches import Task, read_task
 from labkit.spark.bookkeeper.bounds import check_ranges, check_readable, places
 from labkit.spark.bookkeeper.cluster import connected, without_traceback
-from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MAY_BE_NULL, MESSAGE_COLUMNS
 from labkit.spark.bookkeeper.directory import Directory
 from labkit.spark.bookkeeper.options import OptionError, Options, read_options
+from labkit.spark.bookkeeper.schema import check_schema, columns_of
 from labkit.spark.bookkeeper.spans import Span, span_between, tasks
 from labkit.spark.bookkeeper.stream import LedgerStreamReader
 
@@ -29,25 +29,24 @@ class BookKeeperSource(DataSource):
         """The format's name."""
         return "bookkeeper"
 
+    @without_traceback
     def schema(self) -> str:
         """The columns as Spark's schema string.  Raises `OptionError`."""
-        columns = _columns(self._read_options())
+        columns = columns_of(read_options(self.options))
         return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
+    @without_traceback
     def reader(self, schema: StructType) -> "LedgersReader":
-        """Reader for a batch query."""
-        options = self._read_options()
-        without_traceback(lambda: _check_schema(schema, options))
-        return without_traceback(lambda: LedgersReader(options, schema))
+        """Reader for a batch query.  Raises `OptionError`."""
+        options = read_options(self.options)
+        check_schema(schema, options)
+        return LedgersReader(options, schema)
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
-        """Reader for a streaming query."""
-        options = self._read_options()
-        without_traceback(lambda: _check_schema(schema, options))
-        return LedgerStreamReader(options, schema)
-
-    def _read_options(self) -> Options:
-        return without_traceback(lambda: read_options(self.options))
+        """Reader for a streaming query.  It checks the options itself, when it is first used: Spark
+        4.3 fails with an `UnboundLocalError` if this method raises an error.
+        """
+        return LedgerStreamReader(self.options, schema)
 
 
 class LedgersReader(DataSourceReader):
@@ -63,11 +62,12 @@ class LedgersReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
+    @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks.  Raises `OptionError`, and errors for ledgers that are gone or cannot be
         read.
         """
-        spans = without_traceback(lambda: asyncio.run(self._spans()))
+        spans = asyncio.run(self._spans())
         return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,7 @@ class LedgersReader(DataSourceReader):
 
     async def _spans(self) -> list[Span]:
         options = self._options
-        async with connected(options.metadata) as client:
+        async with connected(options) as client:
             directory = Directory(client, options)
             chains = await directory.chains()
             if options.fail_on_data_loss:
@@ -99,26 +99,3 @@ class LedgersReader(DataSourceReader):
             for lane, ledger in found
         )
         return [span for span in spans if span]
-
-
-def _columns(options: Options) -> dict[str, str]:
-    return MESSAGE_COLUMNS if options.topic else ENTRY_COLUMNS
-
-
-def _check_schema(schema: StructType, options: Options) -> None:
-    """A user's schema selects columns; it cannot add others, nor change what they mean."""
-    columns = _columns(options)
-    if not schema.fields:
-        raise OptionError(f"schema: it names no column; there are {', '.join(columns)}")
-    for field in schema.fields:
-        kind = columns.get(field.name)
-        if kind is None:
-            raise OptionError(
-                f"schema: there is no column '{field.name}'; there are {', '.join(columns)}"
-            )
-        given = field.dataType.simpleString()
-        if given != kind and (given, kind) != ("timestamp", "timestamp_ltz"):
-            raise OptionError(f"schema: column '{field.name}' has the type {kind}")
-        # Spark trusts "not null", and answers `is null` without a look at the rows.
-        if options.topic and not field.nullable and field.name in MAY_BE_NULL:
-            raise OptionError(f"schema: column '{field.name}' may be null; omit 'not null'")

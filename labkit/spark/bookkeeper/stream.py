@@ -10,8 +10,9 @@ with the same rows.  A sink that keeps one result for each batch id gets every r
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -29,7 +30,8 @@ from labkit.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.spark.bookkeeper.directory import Directory
 from labkit.spark.bookkeeper.following import Follower
 from labkit.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
-from labkit.spark.bookkeeper.options import OptionError, Options
+from labkit.spark.bookkeeper.options import OptionError, Options, read_options
+from labkit.spark.bookkeeper.schema import check_schema
 from labkit.spark.bookkeeper.spans import tasks
 
 T = TypeVar("T")
@@ -45,7 +47,7 @@ class _Session:
 
     def run(self, question: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine; returns its result."""
-        return without_traceback(lambda: self._runner.run(question))
+        return self._runner.run(question)
 
     def close(self) -> None:
         """End the connection."""
@@ -53,39 +55,50 @@ class _Session:
         self._runner.close()
 
     async def _connect(self, options: Options) -> Follower:
-        client = await self._open.enter_async_context(connected(options.metadata))
+        client = await self._open.enter_async_context(connected(options))
         return Follower(Directory(client, options), options)
 
 
 class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows a topic, or ledgers, from offset to offset."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises `OptionError` for options that are only for batch queries."""
-        if options.end != "latest":
-            raise OptionError(
-                "option 'end' is for spark.read: a stream goes on until it is stopped"
-            )
-        self._options = options
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        """Checks nothing: the first method that Spark calls raises `OptionError`."""
+        self._given = given
         self._schema = schema
         self._opened: _Session | None = None
         self._target: Offset | None = None
 
+    @cached_property
+    def _options(self) -> Options:
+        """Raises `OptionError`, also for options that are only for batch queries."""
+        options = read_options(self._given)
+        if options.end != "latest":
+            raise OptionError(
+                "option 'end' is for spark.read: a stream goes on until it is stopped"
+            )
+        check_schema(self._schema, options)
+        return options
+
+    @without_traceback
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """The offset that option `start` names."""
         session = self._session()
         return encode_offset(session.run(session.follower.initial()))
 
+    @without_traceback
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The limit that option `maxRowsPerTrigger` sets."""
         rows = self._options.max_rows_per_trigger
         return ReadMaxRows(rows) if rows else ReadAllAvailable()
 
+    @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the query's end at the entries confirmed now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 
+    @without_traceback
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         """How far the next batch reads; `start` if there is nothing new."""
         session = self._session()
@@ -99,6 +112,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         newest = self._opened.follower.seen if self._opened else {}
         return encode_offset(newest) if newest else None
 
+    @without_traceback
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
         session = self._session()

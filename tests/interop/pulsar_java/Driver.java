@@ -30,6 +30,7 @@ public class Driver {
         ReaderScenarios.add(SCENARIOS);
         SchemaScenarios.add(SCENARIOS);
         RefusalScenarios.add(SCENARIOS);
+        TopicAdminScenarios.add(SCENARIOS);
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {

@@ -9,6 +9,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.Message;
@@ -34,6 +35,11 @@ class World implements AutoCloseable {
         this.serviceUrl = serviceUrl;
         this.webUrl = webUrl;
         this.prefix = prefix;
+    }
+
+    /** Pulsar's own library for administrators. */
+    PulsarAdmin admin() throws Exception {
+        return keep(PulsarAdmin.builder().serviceHttpUrl(webUrl).build());
     }
 
     /** Closed after the scenario, last opened first. */

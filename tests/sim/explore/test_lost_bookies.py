@@ -8,10 +8,10 @@ from labkit.check import CHECKS
 from labkit.check.repair import RepairIsComplete
 from labkit.metadata.store import ANY_VERSION
 from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.meetings import Meetings
-from labkit.sim.explore.protocol_situations import SITUATIONS
 from labkit.sim.explore.search import search
 from labkit.sim.run import run
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
 
 RECOVERED = 30
 """A seed at which a worker recovers an open ledger."""

@@ -2,11 +2,11 @@
 
 from labkit.check import broken, check_all
 from labkit.sim.explore.drawn_topic import drawn_topic
-from labkit.sim.explore.meetings import Meetings
-from labkit.sim.explore.protocol_situations import SITUATIONS
 from labkit.sim.machine_faults import ReplacedDisks
 from labkit.sim.run import run
 from tests.sim.test_run import of
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
 
 FENCED = 55
 """A topic seed at which a worker recovers the ledger of a broker that lives."""

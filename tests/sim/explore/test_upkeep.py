@@ -9,14 +9,14 @@ from labkit.check import CHECKS, broken, check_all
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.meetings import Meetings
-from labkit.sim.explore.protocol_situations import SITUATIONS
 from labkit.sim.explore.search import search
 from labkit.sim.faults import PowerCut
 from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
 
 DROPPED = 55
 """A seed at which a bookie gives up copies that others have."""

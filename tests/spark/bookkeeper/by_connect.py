@@ -6,7 +6,8 @@ python by_connect.py ZOOKEEPER TOPIC CHECKPOINT_FOLDER
 import json
 import sys
 
-from labkit.spark.progress import progress
+from pyspark.errors import AnalysisException
+
 from labkit.spark.session import spark_session
 
 zookeeper, topic, checkpoint = sys.argv[1:]
@@ -16,9 +17,13 @@ stream = spark.readStream.format("bookkeeper").options(zookeeper=zookeeper, topi
 writer = stream.writeStream.format("parquet").option("path", f"{checkpoint}/rows")
 query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 finished = query.awaitTermination(120)
-with progress(spark, "reading"):
-    payloads = sorted(bytes(row[0]).decode() for row in reader.load().select("payload").collect())
+payloads = sorted(bytes(row[0]).decode() for row in reader.load().select("payload").collect())
 followed = spark.read.parquet(f"{checkpoint}/rows").count() if finished else -1
-session = type(spark).__module__
-sys.stdout.write(json.dumps({"payloads": payloads, "followed": followed, "session": session}))
+refusal = ""
+try:
+    reader.option("speed", "9").load().count()
+except AnalysisException as error:
+    refusal = str(error)
+saw = {"payloads": payloads, "followed": followed, "session": type(spark).__module__}
+sys.stdout.write(json.dumps(saw | {"refusal": refusal}))
 spark.stop()

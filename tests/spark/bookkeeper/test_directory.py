@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.spark.bookkeeper.bounds import check_ranges
 from labkit.spark.bookkeeper.directory import Directory, LedgerGoneError
 from labkit.spark.bookkeeper.options import read_options
 
@@ -13,6 +14,49 @@ from labkit.spark.bookkeeper.options import read_options
 class _Cluster:
     async def list_ledgers(self) -> list[int]:
         return [3, 4, 9]
+
+
+class _Counted(int):
+    """An id that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+    def __lt__(self, other: int) -> bool:
+        _Counted.comparisons += 1
+        return super().__lt__(other)
+
+    def __le__(self, other: int) -> bool:
+        _Counted.comparisons += 1
+        return super().__le__(other)
+
+    def __gt__(self, other: int) -> bool:
+        _Counted.comparisons += 1
+        return super().__gt__(other)
+
+    def __ge__(self, other: int) -> bool:
+        _Counted.comparisons += 1
+        return super().__ge__(other)
+
+
+class _ManyLedgers:
+    async def list_ledgers(self) -> list[int]:
+        return [_Counted(number) for number in range(0, 4000, 2)]
+
+
+def test_thousands_of_named_ledgers_are_found_without_comparing_each_with_each() -> None:
+    named = list(range(0, 4000, 2))
+    options = read_options({"zookeeper": "h:1", "ledgers": ",".join(map(str, named))})
+    directory = Directory(cast(BookKeeper, _ManyLedgers()), options)
+    chains = asyncio.run(directory.chains())
+    check_ranges(options, chains)
+    assert list(chains) == named
+    assert 0 < _Counted.comparisons < 100 * len(named)
 
 
 def lanes(ledgers: str, fails: str) -> list[int]:

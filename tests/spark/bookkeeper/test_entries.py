@@ -25,7 +25,7 @@ def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
         client = await stage.cluster.connect(config=config)
         span = Span(KnownLedger(ledger_id, metadata, 5, metadata.length), -1, 0, 5)
         found: list[int] = []
-        async for entries in read_span(client, span):
+        async for entries in read_span(client, span, 10):
             found += [entry.entry_id for entry in entries]
             # As Spark does: no event loop runs until the next rows are asked for.
             sleep(TIMEOUT_S * 1.5)  # noqa: ASYNC251

@@ -1,15 +1,20 @@
 """What a stream reads at each trigger, asked without Spark."""
 
 from random import Random
+from typing import cast
 
 import pytest
 
-from labkit.spark.bookkeeper.directory import Directory, LedgerGoneError
+from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.model.message_id import MessageId
+from labkit.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
 from labkit.spark.bookkeeper.entries import read_span
 from labkit.spark.bookkeeper.following import Follower
 from labkit.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.spark.bookkeeper.options import Options, read_options
 from labkit.spark.bookkeeper.rows import Rows
+from labkit.spark.bookkeeper.spans import KnownLedger
+from labkit.topic.chain import LedgerInfo
 from tests.repeat import repeated
 from tests.spark.bookkeeper.stage import Stage, numbered
 
@@ -28,8 +33,8 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = Rows(span, topic, with_payloads=True)
-            async for entries in read_span(stage.client, span):
+            rows = Rows(span, topic, ["payload"])
+            async for entries in read_span(stage.client, span, 10):
                 for entry in entries:
                     rows.add(entry)
             payloads += rows.payloads
@@ -57,6 +62,30 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
             query = follower(stage, topic=name)
     assert sorted(payload or b"" for payload in read) == sorted(sent)
     assert stage.run(query.next_offset(offset, None, None)) == offset
+
+
+class _LongChain:
+    """Stands in for a directory with a lane of a thousand ledgers; counts look-ups."""
+
+    look_ups = 0
+
+    async def chains(self) -> Chains:
+        return {-1: [LedgerInfo(ledger_id) for ledger_id in range(1000)]}
+
+    async def known(self, info: LedgerInfo) -> KnownLedger:
+        self.look_ups += 1
+        metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.CLOSED)
+        return KnownLedger(info.ledger_id, metadata, 9, 100)
+
+
+async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:
+    directory = _LongChain()
+    # Of ledgers, where each entry is a row and none has to be read.
+    given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
+    query = Follower(cast(Directory, directory), given)
+    start = {-1: MessageId(0, 4)}
+    assert await query.next_offset(start, None, 12) == {-1: MessageId(1, 6)}
+    assert directory.look_ups < 100
 
 
 def test_an_offset_between_ledgers_names_the_one_that_follows(stage: Stage, name: str) -> None:

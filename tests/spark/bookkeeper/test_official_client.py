@@ -1,9 +1,12 @@
 """What Pulsar's own client wrote through a broker, read back without one."""
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pulsar
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from tests.pulsar.client import connect
@@ -83,3 +86,37 @@ def test_a_chunked_message_is_put_together_from_its_rows(
     chunks = rows(spark, stage, "official-chunked", 3)
     assert len(chunks) > 1
     assert b"".join(payload for _, payload in chunks) == whole
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_ids_of_an_encrypted_topic_are_read_without_its_key(
+    spark: SparkSession, stage: Stage, client: pulsar.Client, tmp_path: Path, batched: bool
+) -> None:
+    private, public = str(tmp_path / "private.pem"), str(tmp_path / "public.pem")
+    subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", "rsa", "-in", private, "-pubout", "-out", public],
+        check=True,
+        capture_output=True,
+    )
+    name = f"official-encrypted-{batched}"
+    producer = client.create_producer(
+        name,
+        encryption_key="mine",
+        crypto_key_reader=pulsar.CryptoKeyReader(public, private),
+        batching_enabled=batched,
+        batching_max_publish_delay_ms=1000,
+    )
+    sent: list[pulsar.MessageId] = []
+    for number in range(10):
+        producer.send_async(b"%d" % number, lambda _, message_id: sent.append(message_id))
+    producer.flush()
+    producer.close()
+    ids = [(each.ledger_id(), each.entry_id(), each.batch_index()) for each in sent]
+    reader = spark.read.format("bookkeeper")
+    reader = reader.options(zookeeper=stage.cluster.zookeeper, topic=name)
+    visible = reader.schema("ledger long, entry long, batch_index int")
+    stage.wait(lambda: visible.load().count() >= 10, lambda: None)
+    assert [tuple(row) for row in visible.load().collect()] == ids
+    with pytest.raises(PythonException, match="is encrypted, and only its consumers have the key"):
+        reader.schema("payload binary").load().collect()

@@ -43,10 +43,20 @@ def test_bounds_are_ids_one_for_each_partition() -> None:
     assert read.end == (MessageId(9, 0, 0),)
 
 
+@pytest.mark.parametrize("printed", ["3:4:1:-1", "3:4:-1:-1"])
+def test_ids_of_a_partition_that_is_named_as_a_topic_are_those_that_clients_print(
+    printed: str,
+) -> None:
+    """Java's producer prints -1, its consumer and the clients in other languages print 1."""
+    read = options(topic="t-partition-1", start=printed, end=printed)
+    assert (read.start, read.end) == ((MessageId(3, 4, 1),), (MessageId(3, 4, 1),))
+
+
 def test_an_option_that_is_not_given_has_its_default() -> None:
     read = options(topic="t")
     assert (read.start, read.end, read.split_bytes) == ("earliest", "latest", 32 * MIB)
     assert read.fail_on_data_loss
+    assert read.retry_s == 120
     assert not read.closed_only
 
 
@@ -70,6 +80,7 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ),
         ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
         ({"topic": "t", "closedOnly": "yes"}, "option 'closedOnly' is 'yes'; write 'true'"),
+        ({"topic": "t", "retrySeconds": "2m"}, "option 'retrySeconds' is '2m'; write a whole"),
         ({"topic": "t", "rowsPerBatch": "0"}, "option 'rowsPerBatch' is '0'; write a whole number"),
         ({"topic": "t", "splitSize": "big"}, "option 'splitSize' is 'big'; write a size"),
     ],

@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from labkit.model.entry import Entry
 from labkit.model.errors import BKDigestMatchException
 from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.proto.pulsar_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
-from labkit.spark.bookkeeper.columns import make_column
+from labkit.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
 from labkit.spark.bookkeeper.payloads import PayloadError
 from labkit.spark.bookkeeper.rows import Rows
 from labkit.spark.bookkeeper.spans import WHOLE, KnownLedger, Span
@@ -51,10 +51,16 @@ def batch(*payloads: bytes) -> bytes:
     return b"".join(parts)
 
 
-def rows_of(*entries: Entry, skip: int = 0, stop: int = WHOLE, topic: str = "t") -> Rows:
+def rows_of(
+    *entries: Entry,
+    skip: int = 0,
+    stop: int = WHOLE,
+    topic: str = "t",
+    columns: Collection[str] = tuple(MESSAGE_COLUMNS),
+) -> Rows:
     ledger = KnownLedger(3, METADATA, entries[-1].entry_id, 1000)
     span = Span(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
-    rows = Rows(span, topic, with_payloads=True)
+    rows = Rows(span, topic, columns)
     for entry in entries:
         rows.add(entry)
     return rows
@@ -86,9 +92,40 @@ def test_a_damaged_compressed_payload_is_reported_by_entry_and_codec(codec: str)
         rows_of(stored(4, of, b"\x00no such thing"))
 
 
-def test_an_encrypted_entry_is_refused_with_a_way_to_read_it() -> None:
-    with pytest.raises(PayloadError, match=r"entry 4 of ledger 3 is encrypted.*option 'ledgers'"):
-        rows_of(stored(4, metadata(encryption_param=b"iv"), b"secret"))
+ENCRYPTED = [
+    stored(4, metadata(encryption_param=b"iv", partition_key="k"), b"secret"),
+    stored(5, metadata(encryption_algo="AES", num_messages_in_batch=3), b"secret"),
+]
+"""A single message and a batch."""
+
+
+@pytest.mark.parametrize("entry", ENCRYPTED)
+def test_an_encrypted_payload_is_refused_with_a_way_to_read_the_rest(entry: Entry) -> None:
+    said = rf"entry {entry.entry_id} of ledger 3 is encrypted.*\.schema\('ledger.*option 'ledgers'"
+    with pytest.raises(PayloadError, match=said):
+        rows_of(entry)
+
+
+def test_ids_and_metadata_of_an_encrypted_topic_need_no_key() -> None:
+    needs_key = {"payload", "key", "properties", "event_time", "sequence_id"}
+    columns = [name for name in MESSAGE_COLUMNS if name not in needs_key]
+    rows = rows_of(*ENCRYPTED, skip=0, stop=2, columns=columns)
+    assert column("entry", rows) == [4, 5, 5]
+    assert column("batch_index", rows) == [-1, 0, 1]
+    assert column("batch_size", rows) == [1, 3, 3]
+    assert column("producer", rows) == ["p"] * 3
+    for name in columns:
+        assert len(column(name, rows)) == 3
+
+
+@pytest.mark.parametrize("name", ["payload", "key", "properties", "event_time", "sequence_id"])
+def test_what_is_inside_an_encrypted_batch_needs_the_key(name: str) -> None:
+    with pytest.raises(PayloadError, match="is encrypted"):
+        rows_of(ENCRYPTED[1], columns=["entry", name])
+
+
+def test_the_key_of_an_encrypted_single_message_is_not_encrypted() -> None:
+    assert column("key", rows_of(ENCRYPTED[0], columns=["entry", "key"])) == ["k"]
 
 
 def test_a_chunked_message_has_a_row_for_each_chunk() -> None:

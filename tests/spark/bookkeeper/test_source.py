@@ -187,7 +187,7 @@ def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
     try:
         said = f"entries 0 to 2 of ledger {ledger_id} cannot be read: {bookie}"
         with pytest.raises(PythonException, match=said):
-            load(spark, stage, ledgers=str(ledger_id)).collect()
+            load(spark, stage, ledgers=str(ledger_id), retrySeconds="1").collect()
     finally:
         stage.run(stage.cluster.restart(bookie))
 
@@ -290,6 +290,35 @@ def test_a_ledger_that_goes_after_the_query_was_planned_is_a_loss(
         stage.run(stage.cluster.restart(bookie))
 
 
+def test_the_rows_of_a_ledger_deleted_after_planning_come_while_its_bookies_have_them(
+    spark: SparkSession, stage: Stage
+) -> None:
+    ledger_id = write_ledger(stage, entry_count=3)
+    entries = load(spark, stage, ledgers=str(ledger_id))
+    assert entries.count() == 3
+    stage.run(stage.client.delete_ledger(ledger_id))
+    assert [row["entry"] for row in entries.collect()] == [0, 1, 2]
+
+
+def test_a_partition_that_is_named_as_a_topic_has_its_number_in_rows_and_ids(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 2, entries_per_ledger=5), numbered(0, 40))
+    of_1 = [each for each in sent if each.endswith(":1:-1")]
+    partition = f"{name}-partition-1"
+    assert ids(load(spark, stage, topic=partition)) == of_1
+    assert ids(load(spark, stage, topic=partition, start=of_1[3], end=of_1[9])) == of_1[3:10]
+
+
+def test_ids_of_another_partition_than_the_one_named_as_a_topic_are_refused(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    [sent] = stage.send(stage.topic(name, 1), numbered(0, 1))
+    other = sent.replace(":0:-1", ":3:-1")
+    with pytest.raises(AnalysisException, match=f"{name}-partition-0 has only 0"):
+        load(spark, stage, topic=f"{name}-partition-0", start=other).count()
+
+
 def test_an_end_that_is_not_confirmed_yet_is_refused(
     spark: SparkSession, stage: Stage, name: str
 ) -> None:
@@ -313,7 +342,10 @@ def test_an_end_that_is_not_confirmed_yet_is_refused(
         ({"topic": "orders", "start": "latest"}, "option 'start' is 'latest'"),
         ({"topic": "ordres"}, "that namespace has orders and others"),
         ({"topic": "orders", "speed": "9"}, "option 'speed' is unknown"),
-        ({"topic": "orders", "zookeeper": "127.0.0.1:9"}, "option 'zookeeper'"),
+        (
+            {"topic": "orders", "zookeeper": "127.0.0.1:9", "retrySeconds": "1"},
+            "option 'zookeeper': no ZooKeeper answers at 127.0.0.1:9 within 1 s; is it running?",
+        ),
         ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
         ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is for"),
     ],
@@ -328,7 +360,7 @@ def test_a_wrong_option_is_named(
     with pytest.raises(AnalysisException) as told:
         spark.read.format("bookkeeper").options(**given).load().collect()
     assert words in str(told.value)
-    assert len(str(told.value)) < 1000
+    assert str(told.value).count("\n") < 6
 
 
 def test_a_schema_with_an_unknown_column_is_refused(spark: SparkSession, stage: Stage) -> None:

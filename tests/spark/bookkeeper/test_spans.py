@@ -1,11 +1,14 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.model.message_id import MessageId
+from labkit.spark.bookkeeper.options import MIB
 from labkit.spark.bookkeeper.spans import (
     EARLIEST,
     LATEST,
+    OPEN_COST,
     WHOLE,
     KnownLedger,
     Place,
@@ -87,12 +90,33 @@ def test_a_large_segment_is_read_by_several_tasks() -> None:
 
 def test_small_segments_of_a_partition_are_read_by_one_task() -> None:
     spans = [Span(ledger(each, 2), 0, 0, 1) for each in (1, 2, 3)]
-    assert [ends(task) for task in tasks(spans, 4000)] == [[(1, 0, 1), (2, 0, 1), (3, 0, 1)]]
+    assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1), (2, 0, 1)], [(3, 0, 1)]]
+
+
+def test_many_small_ledgers_are_shared_out_however_small_they_are() -> None:
+    spans = [Span(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(10_000)]
+    sizes = [len(task) for task in tasks(spans, 32 * MIB)]
+    assert sum(sizes) == 10_000
+    assert set(sizes[:-1]) == {-(-4 * MIB // OPEN_COST)}
+
+
+def test_planning_looks_at_each_piece_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counted(span: Span) -> int:
+        nonlocal looks
+        looks += 1
+        return 1
+
+    monkeypatch.setattr(Span, "size_bytes", property(counted))
+    spans = [Span(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(2000)]
+    tasks(spans, 32 * MIB)
+    assert looks <= 3 * len(spans)
 
 
 def test_partitions_never_meet_in_one_task() -> None:
     spans = [Span(ledger(each, 2), each, 0, 1) for each in (1, 2)]
-    assert [ends(task) for task in tasks(spans, 4000)] == [[(1, 0, 1)], [(2, 0, 1)]]
+    assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1)], [(2, 0, 1)]]
 
 
 @given(

@@ -73,5 +73,7 @@ def test_a_session_behind_connect_reads_and_follows(
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
     saw = json.loads(ended.stdout.splitlines()[-1])
     assert saw["session"].startswith("pyspark.sql.connect")
+    assert "option 'speed' is unknown" in saw["refusal"]
+    assert saw["refusal"].count("\n") < 6
     assert saw["payloads"] == sorted(payload.decode() for payload in sent)
     assert saw["followed"] == len(sent)

@@ -1,0 +1,56 @@
+"""Branches taken are those of the run that is watched, and watching changes nothing else."""
+
+import gc
+
+from coverage import Coverage
+
+from labkit.client.quorum import judge
+from labkit.model.entry import Entry
+from labkit.model.errors import BKNoSuchEntryException
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
+from tools.search.branches import PACKAGES, modules, shares, watched
+
+QUORUM = "client/quorum.py"
+
+
+def test_what_is_watched_says_which_way_it_went() -> None:
+    denied = [BKNoSuchEntryException(), BKNoSuchEntryException()]
+    verdict, one_way = watched(lambda: judge(denied, 2, 1))
+    assert verdict is judge(denied, 2, 1)
+    _, other_way = watched(lambda: judge([Entry(0, 0, -1, 0, b"")], 2, 1))
+    assert one_way[QUORUM] - other_way[QUORUM]
+    assert other_way[QUORUM] - one_way[QUORUM]
+
+
+def test_no_code_beside_the_protocol_is_watched() -> None:
+    scenario = Scenario(workload=(Write(entries=1),))
+    trace, taken = watched(lambda: run(scenario))
+    assert trace.digest == run(scenario).digest
+    assert set(taken) <= set(modules())
+    assert {name.partition("/")[0] for name in taken} <= set(PACKAGES)
+
+
+def test_shares_count_all_branches_and_those_taken() -> None:
+    nothing = {each.package: each for each in shares({})}
+    assert set(nothing) == set(PACKAGES)
+    assert all(each.taken == 0 < each.total for each in nothing.values())
+    _, taken = watched(lambda: judge([BKNoSuchEntryException()], 2, 1))
+    some = {each.package: each for each in shares(taken)}
+    assert some["client"].taken > 0
+    assert some["client"].total == nothing["client"].total
+    assert some["storage"] == nothing["storage"]
+
+
+def test_memory_does_not_grow_with_each_watched_run() -> None:
+    watched(lambda: run(Scenario(workload=(Write(entries=1),))))
+    before = _coverages()
+    for _ in range(3):
+        watched(lambda: run(Scenario(workload=(Write(entries=1),))))
+    assert _coverages() == before
+
+
+def _coverages() -> int:
+    gc.collect()
+    return sum(isinstance(each, Coverage) for each in gc.get_objects())

@@ -1,0 +1,51 @@
+"""The list of situations: each has one name, and drawn scenarios get into them."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.explore.drawn import drawn
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
+from labkit.trace.events import KINDS
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
+
+
+def test_a_name_stands_for_one_situation() -> None:
+    assert len({each.name for each in SITUATIONS}) == len(SITUATIONS)
+
+
+def test_situations_are_about_events_that_the_trace_knows() -> None:
+    kinds = {kind for each in SITUATIONS for kind in each.kinds}
+    for each in SITUATIONS:
+        if each.during is not None:
+            kinds |= {*each.during.begins, *each.during.ends}
+            assert bool(each.during.begins) != bool(each.during.call), each.name
+    assert kinds <= set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("seed", "names"),
+    [
+        (12, {"an ensemble change", "a fence during a flush", "a power failure during a flush"}),
+        (6, {"two recoverers", "a recovery finds entries beyond the LAC"}),
+        (77, {"an ensemble change during recovery"}),
+        (91, {"a power failure while deleted ledgers are collected"}),
+        (13, {"the writer finds itself fenced", "a fence on a closed ledger"}),
+    ],
+)
+def test_drawn_scenarios_get_into_situations(seed: int, names: set[str]) -> None:
+    assert names <= set(Meetings(SITUATIONS).reached(run(drawn(seed))))
+
+
+def test_a_calm_run_gets_into_no_trouble() -> None:
+    calm = Scenario(Cluster(3), (Write(entries=2, window=1),), late_share=0.0, slow_share=0.0)
+    assert Meetings(SITUATIONS).reached(run(calm)) == []
+
+
+def test_the_page_says_how_many_there_are() -> None:
+    page = Path(__file__).parents[3] / "docs" / "simulation.md"
+    assert f"lists {len(SITUATIONS)} of them" in page.read_text(encoding="utf-8")

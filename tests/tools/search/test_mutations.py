@@ -1,0 +1,55 @@
+"""A relative of a scenario has the same cluster and work, and other trouble."""
+
+import random
+
+import pytest
+
+from labkit.sim.explore.drawn import drawn
+from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Recover, Write
+from tools.search.covered_situations import SITUATIONS
+from tools.search.mutations import can_be_provoked, provoked, relative
+from tools.search.situations_reached import Meetings, Situation
+
+BY_NAME = {each.name: each for each in SITUATIONS}
+LOST, SECOND = BY_NAME["a session is lost in mid-recovery"], BY_NAME["two recoverers"]
+FLUSH = BY_NAME["a power failure during a flush"]
+
+
+def test_only_an_event_with_a_known_cause_is_provoked() -> None:
+    assert can_be_provoked(LOST, drawn(3))
+    assert not can_be_provoked(BY_NAME["a reader learns a LAC during recovery"], drawn(3))
+    assert not can_be_provoked(FLUSH, drawn(3))
+    assert not can_be_provoked(BY_NAME["an ensemble change"], drawn(3))
+
+
+def test_no_client_meddles_with_the_ledgers_of_brokers() -> None:
+    assert can_be_provoked(SECOND, drawn(3))
+    assert not can_be_provoked(SECOND, drawn_topic(3))
+    assert can_be_provoked(LOST, drawn_topic(3))
+
+
+@pytest.mark.parametrize("situation", [LOST, SECOND], ids=lambda situation: situation.name)
+def test_what_is_provoked_comes_about_in_some_attempts(situation: Situation) -> None:
+    lots = random.Random(1)
+    calm = Scenario(workload=(Write(entries=3, close=False), Recover(client="x")))
+    scenarios = [provoked(calm, situation, lots) for _ in range(12)]
+    assert Meetings([situation]).reached(run(calm)) == []
+    assert any(Meetings([situation]).reached(run(scenario)) for scenario in scenarios)
+
+
+def test_a_stranger_comes_once() -> None:
+    lots = random.Random(1)
+    twice = provoked(provoked(drawn(3), SECOND, lots), SECOND, lots)
+    assert len(twice.workload) == len(drawn(3).workload) + 1
+
+
+def test_a_relative_has_another_seed_and_at_most_one_fault_more_or_less() -> None:
+    lots = random.Random(1)
+    for _ in range(50):
+        one = relative(drawn(4), LOST, lots)
+        assert one.seed != drawn(4).seed
+        assert abs(len(one.faults) - len(drawn(4).faults)) <= 1
+        assert (one.cluster, one.workload) == (drawn(4).cluster, drawn(4).workload)

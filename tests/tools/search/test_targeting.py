@@ -1,0 +1,88 @@
+"""What is aimed comes from what reached rare situations, is repeatable, and is a whole scenario."""
+
+import pytest
+
+from labkit.sim.explore.drawn import drawn
+from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.faults import Pause
+from labkit.sim.metadata_faults import HangingMetadata, SessionLoss
+from labkit.sim.moments import On
+from labkit.sim.scenario import Scenario, from_json
+from tools.search.targeting import Aim
+
+RARE, COMMON = "two recoverers", "an ensemble change"
+
+
+def aim_after(seeds: int, *reached: tuple[int, str]) -> Aim:
+    aim = Aim()
+    for seed in range(seeds):
+        names = [name for at, name in reached if at == seed]
+        aim.note(drawn(seed) if names else Scenario(), names, seed)
+    return aim
+
+
+def test_there_is_nothing_to_aim_at_before_something_was_reached() -> None:
+    assert Aim().next(0) is None
+    assert aim_after(100).next(0) is None
+
+
+def test_what_few_seeds_reach_is_rare() -> None:
+    aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
+    assert aim.is_rare(RARE)
+    assert not aim.is_rare(COMMON)
+    assert aim.reached[RARE].first_seed == 3
+    assert COMMON not in aim.never_reached()
+    assert "a power failure during compaction" in aim.never_reached()
+
+
+def test_it_aims_at_what_is_rare_alone() -> None:
+    aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
+    clusters = {aimed.cluster for at in range(20) if (aimed := aim.next(at)) is not None}
+    assert clusters == {drawn(3).cluster}
+    assert drawn(3).cluster not in (drawn(4).cluster, drawn(5).cluster)
+
+
+def test_an_aimed_run_makes_nothing_less_rare() -> None:
+    aim = aim_after(100, (3, RARE))
+    for _ in range(50):
+        aim.note(drawn(3), [RARE], None)
+    assert aim.is_rare(RARE)
+    assert (aim.seeds, aim.reached[RARE].by_aimed) == (100, 50)
+
+
+def test_what_aimed_runs_alone_reach_is_an_aim_too() -> None:
+    aim = aim_after(10)
+    aim.note(drawn(3), [RARE], None)
+    assert aim.reached[RARE].first_seed is None
+    assert RARE not in aim.never_reached()
+    assert aim.next(1) is not None
+
+
+def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is() -> None:
+    """A session is lost when a recovery starts, or a recovery starts when another one does."""
+    aim = aim_after(100, *((seed, RARE) for seed in range(50)))
+    scenarios = [scenario for at in range(60) if (scenario := aim.next(at)) is not None]
+    started = [
+        fault
+        for scenario in scenarios
+        for fault in scenario.faults
+        if fault.when in [On("recovery.started", nth) for nth in (1, 2, 3)]
+    ]
+    assert {type(fault) for fault in started} >= {SessionLoss, Pause, HangingMetadata}
+
+
+@pytest.mark.parametrize("make", [drawn, drawn_topic])
+def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> None:
+    scenario: Scenario = make(5)
+    aim = aim_after(100)
+    aim.note(scenario, [RARE], 5)
+    for number in range(50):
+        aimed = aim.next(number)
+        assert aimed is not None
+        assert aimed == aim.next(number)
+        assert aimed.workload[: len(scenario.workload)] == scenario.workload
+        assert len(aimed.workload) <= len(scenario.workload) + 1
+        assert aimed.cluster == scenario.cluster
+        assert abs(len(aimed.faults) - len(scenario.faults)) <= 1
+        assert from_json(aimed.to_json()) == aimed
+    assert len({repr(aim.next(number)) for number in range(50)}) == 50

@@ -1,0 +1,68 @@
+"""A lesson's outputs on a page: one form of each, and a place for each view."""
+
+import json
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4.nbbase import new_code_cell, new_notebook, new_output
+
+from tools.site.views import Views, for_a_page
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATES = "application/vnd.jupyter.widget-state+json"
+STATE = {
+    "_esm": "export default { render };",
+    "_css": ".a {}",
+    "_dom_classes": [],
+    "film": {"a": 1},
+}
+
+
+def notebook(*outputs: dict[str, object], **states: object) -> NotebookNode:
+    shown = [new_output("display_data", data=data) for data in outputs]
+    metadata = {"widgets": {STATES: {"state": {n: {"state": s} for n, s in states.items()}}}}
+    return new_notebook(cells=[new_code_cell("", outputs=shown)], metadata=metadata)
+
+
+def page_of(notebook: NotebookNode, folder: Path) -> list[dict[str, str]]:
+    page = for_a_page(notebook, Views(folder))
+    return [dict(output["data"]) for output in page.cells[0].outputs]
+
+
+def test_a_view_has_a_place_with_its_picture_module_style_and_state(tmp_path: Path) -> None:
+    output: dict[str, object] = {
+        VIEW: {"model_id": "m"},
+        "text/html": "<img alt='a picture'>",
+        "text/plain": "words",
+    }
+    ((kind, html),) = page_of(notebook(output, m=STATE), tmp_path)[0].items()
+    assert kind == "text/html"
+    assert "<img alt='a picture'>" in html
+    written = {file.suffix: file for file in tmp_path.iterdir()}
+    assert all(file.name in html for file in written.values())
+    assert written[".js"].read_text() == STATE["_esm"]
+    assert json.loads(written[".json"].read_text()) == {"film": {"a": 1}}
+
+
+def test_two_views_of_a_kind_share_their_module(tmp_path: Path) -> None:
+    outputs: list[dict[str, object]] = [
+        {VIEW: {"model_id": name}, "text/plain": name} for name in "ab"
+    ]
+    page_of(notebook(*outputs, a=STATE, b=STATE | {"film": {}}), tmp_path)
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".css", ".js", ".json", ".json"]
+
+
+def test_a_widget_from_another_package_keeps_its_still_form(tmp_path: Path) -> None:
+    output: dict[str, object] = {
+        VIEW: {"model_id": "m"},
+        "text/html": "<b>still</b>",
+        "text/plain": "words",
+    }
+    assert page_of(notebook(output, m={"children": []}), tmp_path) == [
+        {"text/html": "<b>still</b>"}
+    ]
+
+
+def test_a_chart_is_shown_as_its_picture(tmp_path: Path) -> None:
+    output: dict[str, object] = {"application/vnd.plotly.v1+json": {}, "image/svg+xml": "<svg/>"}
+    assert page_of(notebook(output), tmp_path) == [{"image/svg+xml": "<svg/>"}]

@@ -1,0 +1,56 @@
+"""One run of a long search: the promises that broke, the situations reached, and the cost."""
+
+import gc
+import time
+from dataclasses import dataclass, field
+
+from labkit.sim.collector import without_garbage_collection
+from labkit.sim.explore.search import Finding, judged_run
+from labkit.sim.scenario import Scenario
+from tools.search.branches import Taken, watched
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
+
+_MEETINGS = Meetings(SITUATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A scenario to try, and the seed that it was drawn from; None for an aimed one.  With
+    `is_watched` the branches that it takes are recorded.
+    """
+
+    scenario: Scenario
+    seed: int | None = None
+    is_watched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The result of a trial.  `processor_s`: its time in seconds of one processor."""
+
+    trial: Trial
+    findings: list[Finding]
+    situations: list[str]
+    processor_s: float
+    taken: Taken = field(default_factory=dict)
+
+
+def tried(trials: list[Trial]) -> list[Tried]:
+    """The result of each trial."""
+    with without_garbage_collection():
+        found = [_tried(trial) for trial in trials]
+    # What the runs left is young; a collection of all objects takes as long as half a run.
+    gc.collect(1)
+    return found
+
+
+def _tried(trial: Trial) -> Tried:
+    began = time.thread_time()
+    taken: Taken = {}
+    if trial.is_watched:
+        (findings, trace), taken = watched(lambda: judged_run(trial.scenario))
+    else:
+        findings, trace = judged_run(trial.scenario)
+    situations = [] if trace is None else _MEETINGS.reached(trace)
+    return Tried(trial, findings, situations, time.thread_time() - began, taken)

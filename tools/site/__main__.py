@@ -1,0 +1,20 @@
+"""Builds the site: `python -m tools.site FOLDER`."""
+
+import sys
+from pathlib import Path
+
+from tools.site.build import build_site
+from tools.site.pyodide import ROOT, CannotBuildError
+
+
+def main(arguments: list[str]) -> None:
+    """Build into the given folder, by default `site`; exits with the error if it fails."""
+    target = Path(arguments[0] if arguments else "site")
+    try:
+        build_site(target, ROOT / "build" / "site")
+    except CannotBuildError as error:
+        sys.exit(f"labkit: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,26 @@
+"""Builds the whole site into a folder."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tools.site.address import Address
+from tools.site.lessons import lessons
+from tools.site.pages import build_pages
+from tools.site.tab import build_tab
+
+
+def build_site(target: Path, cache: Path) -> None:
+    """Build the site into `target`, which is emptied first; downloads are kept in `cache`.
+
+    Raises `CannotBuildError`.
+    """
+    # Absolute, since the commands that build the parts run in other folders.
+    target, cache = target.resolve(), cache.resolve()
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    course, address = lessons(), Address.of_project()
+    with tempfile.TemporaryDirectory() as work:
+        build_pages(target, Path(work), cache, course, address)
+        build_tab(target / "tab", Path(work), cache, course, address)

@@ -1,0 +1,111 @@
+"""A Python that has started before the tab opens it: Pyodide with labkit and its dependencies.
+
+Pyodide can save its memory and start from the saved memory.  So the builder starts Pyodide once,
+under Node.js, with all wheels unpacked, imports the modules that the lessons import, and saves
+memory and files as one archive.  A tab does not initialise Python, unpack wheels or compile
+modules.  Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are not part of its
+documented interface: a new `RELEASE` needs the tests in `tests/sim/test_pyodide.py`.
+
+    start/save.mjs      imports the modules and saves the memory
+    start/start.mjs     loads the memory in the tab, in the place of Pyodide's own script
+"""
+
+import ast
+import gzip
+import json
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tools.site.pyodide import RELEASE, Wheel, pyodide, run_command, wheels
+
+START = Path(__file__).with_name("start")
+ARCHIVE = "python.tar.gz"
+
+_CORE = (
+    "package.json",
+    "pyodide.asm.mjs",
+    "pyodide.asm.wasm",
+    "python_stdlib.zip",
+)
+_NOT_UNPACKED = (
+    # Type stubs of other packages, for completion: 4,800 files
+    "jedi/third_party/django-stubs/",
+    "jedi/third_party/typeshed/stubs/",
+)
+
+
+def distribution(
+    folder: Path, cache: Path, imports: Iterable[str], given: Iterable[Path] = ()
+) -> list[str]:
+    """Put Pyodide, labkit and its dependencies into the folder; returns the packages' names.
+
+    Downloads are kept in `cache`.  imports: the statements that have run when a tab starts.
+    given: wheels that replace those of the pins.  Raises `CannotBuildError`.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    core = pyodide(cache)
+    for name in _CORE:
+        shutil.copy(core / name, folder)
+    # JupyterLite loads a file of this name, and gets the Python that has started
+    shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
+    shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
+    found = wheels(cache, given)
+    # The packages are in the archive: a cell that imports one must not load its wheel again
+    info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
+    lock = {"info": {**info, "version": RELEASE}, "packages": {}}
+    (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as work:
+        _save(folder, Path(work), found, imports)
+    return sorted(wheel.name for wheel in found)
+
+
+def imports_of(notebooks: Iterable[Path]) -> list[str]:
+    """The import statements of the notebooks' cells, each once."""
+    return sorted({each for path in notebooks for each in _imports(path)})
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            code: ast.Module = compile("".join(cell["source"]), path.name, "exec", flags)
+            for statement in code.body:
+                if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                    yield ast.unparse(statement)
+
+
+def _save(folder: Path, work: Path, found: Iterable[Wheel], imports: Iterable[str]) -> None:
+    packages, script, memory = work / "packages", work / "imports.py", work / "memory"
+    for wheel in found:
+        _unpack(wheel.path, packages)
+    script.write_text("\n".join(imports), encoding="utf-8")
+    command = (START / "save.mjs", folder, packages, script, memory)
+    run_command("node", *map(str, command))
+    with (
+        gzip.GzipFile(folder / ARCHIVE, "wb", 6, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        _add(archive, "memory", memory)
+        for path in sorted(packages.rglob("*")):
+            if path.is_file():
+                _add(archive, path.relative_to(packages).as_posix(), path)
+
+
+def _unpack(wheel: Path, packages: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if ".data/" not in name and not name.startswith(_NOT_UNPACKED):
+                archive.extract(name, packages)
+
+
+def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
+    """Add a file without the names, times and numbers that describe the builder's machine."""
+    entry = tarfile.TarInfo(name)
+    entry.size = path.stat().st_size
+    with path.open("rb") as file:
+        archive.addfile(entry, file)

@@ -1,0 +1,46 @@
+"""The three doors on every page: the tab, Binder, and home."""
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+from tools.site.address import Address
+from tools.site.lessons import Lesson
+
+
+def doors(lessons: Iterable[Lesson], address: Address) -> Callable[..., None]:
+    """The function that Sphinx calls for each page before writing it: it puts the doors on top."""
+    by_page = {f"course/{lesson.path.stem}": lesson for lesson in lessons}
+
+    def with_doors(
+        _app: object, page: str, _template: str, context: dict[str, Any], _: object
+    ) -> None:
+        if "body" in context and page != "index":
+            up = "../" * page.count("/")
+            context["body"] = doors_html(by_page.get(page), address, up) + context["body"]
+
+    return with_doors
+
+
+def doors_html(lesson: Lesson | None, address: Address, up: str = "") -> str:
+    """The doors as HTML.  lesson: the one to open, by default the tour.  up: to the site's root."""
+    notebook = lesson.path.name if lesson else "00-tour.ipynb"
+    tab = f"{up}tab/lab/index.html?path={notebook}"
+    home = f"{up}start.html#start"
+    links = [
+        (tab, "Open in a tab"),
+        (address.binder(notebook), "Open on Binder"),
+        (home, "Run at home"),
+    ]
+    note = ""
+    if lesson and lesson.needs:
+        links = links[1:]
+        tour = (
+            f'<a href="{up}tab/lab/index.html?path=00-tour.ipynb">tour of the simulated world</a>'
+        )
+        note = (
+            f"<p>This lesson needs {escape(lesson.needs)}. It runs on Binder and at home. "
+            f"A {tour} runs in a browser tab.</p>"
+        )
+    items = "".join(f'<li><a href="{escape(url)}">{words}</a></li>' for url, words in links)
+    return f'<nav aria-label="Where to run this"><ul class="lk-doors">{items}</ul></nav>{note}'

@@ -1,0 +1,86 @@
+"""The landing page: a moving picture of a real run, in which a visitor can kill a bookie.
+
+It needs no Python in the browser: the runs were made when the site was built.  For each bookie and
+each moment there is a fork: a film of the same run in which this bookie is killed at this moment.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.forks import reach
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Write
+from labkit.widgets.cluster import ClusterView
+from labkit.widgets.scene_view import MODULE, STYLE
+from tools.site.address import Address
+from tools.site.doors import doors_html
+from tools.site.lessons import Lesson
+from tools.site.views import Views
+
+SCENARIO = Scenario(
+    Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
+)
+SPACING_MS = 1000
+"""In ms of display time: a kill takes effect at the next of these moments."""
+
+_TEXT = Path(__file__).parent / "theme" / "landing.md"
+
+
+class LandingView(ClusterView):
+    """The cluster view with the only fault that the page has forks for: a kill."""
+
+    def acts(self) -> tuple[str, ...]:
+        """Kill."""
+        return ("kill",)
+
+
+def landing(lessons: Iterable[Lesson], address: Address, views: Views) -> str:
+    """The page's text, as Markdown."""
+    rows = (f"| [{each.title}](course/{each.path.name}) | {_where(each)} |" for each in lessons)
+    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
+        run=breakable_run(run(SCENARIO), views),
+        doors=doors_html(None, address),
+        course="\n".join(rows),
+    )
+
+
+def breakable_run(trace: Trace, views: Views) -> str:
+    """The HTML place of the run, with its forks."""
+    view = LandingView(trace)
+    forks = {
+        bookie: [[seq, _fork(trace, seq, bookie, views)] for seq in moments(view)]
+        for bookie in trace.scenario.cluster.names
+    }
+    data, _ = view._repr_mimebundle_()
+    return views.place(_state(view) | {"forks": forks}, data["text/html"])
+
+
+def moments(view: LandingView) -> Iterator[int]:
+    """The events after which a bookie can be killed, `SPACING_MS` apart."""
+    first, last = reach(SCENARIO, view.run.events)
+    after = -SPACING_MS
+    for at, _, _, seq in view.film["beats"]:
+        if first <= seq <= last and at - after >= SPACING_MS:
+            after = at
+            yield seq
+
+
+def _fork(trace: Trace, seq: int, bookie: str, views: Views) -> str:
+    view = LandingView(trace.fork(seq, "kill", bookie))
+    view.go_on_from(trace.events)
+    return views.keep(json.dumps(view.whole(), separators=(",", ":")), ".json")
+
+
+def _state(view: LandingView) -> dict[str, Any]:
+    traits = {"film": view.film, "controls": view.controls, "notice": view.notice}
+    return {"_esm": MODULE, "_css": STYLE, **traits}
+
+
+def _where(lesson: Lesson) -> str:
+    return "in a tab" if lesson.in_a_tab else "on Binder, at home"

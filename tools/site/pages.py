@@ -1,0 +1,173 @@
+"""The pages: the course with its views, the documents, and the essays, made by Sphinx.
+
+The sources are collected in a separate folder: notebooks after a run, the documents of this
+repository with links between their pages, and the essays from the packages' docstrings.
+"""
+
+import ast
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from sphinx.application import Sphinx
+
+from tools.site.address import Address
+from tools.site.doors import doors
+from tools.site.landing import landing
+from tools.site.lessons import Lesson
+from tools.site.pyodide import ROOT, CannotBuildError
+from tools.site.views import Views, for_a_page, run_notebook
+
+THEME = Path(__file__).parent / "theme"
+
+_DOCUMENTS = {
+    "start": "README.md",
+    "architecture": "ARCHITECTURE.md",
+    "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+    **{
+        f"reference/{path.stem}": f"docs/{path.name}"
+        for path in sorted((ROOT / "docs").glob("*.md"))
+    },
+}
+"""Page -> the file of the repository that it shows."""
+
+_ESSAYS = (
+    *("model", "trace", "pulsar", "topic", "client", "bookie", "storage", "metadata"),
+    *("autorecovery", "server", "live", "sim", "sim/explore", "check", "shell", "widgets"),
+    *("spark", "lessons", "site"),
+)
+_READABLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    # Keys can also reach what scrolls sideways on a phone.
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""HTML of the theme, and its replacement for screen readers and keyboards."""
+
+_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+
+
+def build_pages(
+    target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address
+) -> None:
+    """Build the pages into `target`.  Raises `CannotBuildError` for a broken link."""
+    source = work / "pages"
+    (source / "course").mkdir(parents=True)
+    views = Views(source / "_static" / "views")
+    for name in ("play.js", "landing.js", "site.css"):
+        shutil.copy(THEME / name, source / "_static")
+    for lesson in lessons:
+        _put_lesson(lesson, source / "course", views, cache)
+    course = [f"course/{lesson.path.stem}" for lesson in lessons]
+    documents = {page: _document(page, file, address) for page, file in _DOCUMENTS.items()}
+    essays = {f"essays/{name.replace('/', '-')}": _essay(name) for name in _ESSAYS}
+    for page, text in {**documents, **essays}.items():
+        path = source / f"{page}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for picture in (ROOT / "docs").glob("*.svg"):
+        shutil.copy(picture, source / "reference")
+        (source / "docs").mkdir(exist_ok=True)
+        shutil.copy(picture, source / "docs")
+    index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
+    (source / "index.md").write_text(index, encoding="utf-8")
+    # MyST-NB writes beside the folder that it builds.
+    built = work / "html"
+    _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
+    for path in built.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for written, readable in _READABLE.items():
+            html = html.replace(written, readable)
+        path.write_text(html, encoding="utf-8")
+    shutil.copytree(built, target, dirs_exist_ok=True)
+
+
+def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
+    """Put a lesson there: newly run if it runs in a tab, otherwise with its stored outputs."""
+    notebook = nbformat.read(lesson.path, as_version=4)
+    if lesson.in_a_tab:
+        notebook = run_notebook(notebook, cache / "run")
+    nbformat.write(for_a_page(notebook, views), folder / lesson.path.name)
+
+
+def _document(page: str, file: str, address: Address) -> str:
+    """A document whose relative links lead to pages, if they exist, or to the repository."""
+    pages = {path: name for name, path in _DOCUMENTS.items()}
+    up = "../" * page.count("/")
+
+    def led(link: re.Match[str]) -> str:
+        path, _, anchor = link[1].partition("#")
+        found = _normal(PurePosixPath(file).parent / path)
+        anchor = f"#{anchor}" if anchor else ""
+        if found in pages:
+            return f"]({up}{pages[found]}.md{anchor})"
+        if found.startswith("notebooks/") and found.count("/") == 1 and found.endswith(".ipynb"):
+            return f"]({up}course/{PurePosixPath(found).name})"
+        if found.endswith(".svg"):
+            return f"]({up}{found})"
+        return f"]({address.file(found)})"
+
+    return _LINK.sub(led, (ROOT / file).read_text(encoding="utf-8"))
+
+
+def _normal(path: PurePosixPath) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/".join(parts)
+
+
+def _essay(name: str) -> str:
+    """A package's docstring, which is Markdown."""
+    module = ast.parse((ROOT / "labkit" / name / "__init__.py").read_text(encoding="utf-8"))
+    # 2**40 is a power, not the start of bold text.
+    text = re.sub(r"(?<=\d)\*\*(?=\d)", r"\\*\\*", ast.get_docstring(module) or "")
+    return f"# labkit.{name.replace('/', '.')}\n\n{text}\n"
+
+
+def _contents(course: list[str], documents: list[str], essays: list[str]) -> str:
+    parts = {
+        "The course": course,
+        "Reference": [page for page in documents if page.startswith("reference/")],
+        "The code, package by package": essays,
+        "The project": [page for page in documents if "/" not in page],
+    }
+    return "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
+        for caption, pages in parts.items()
+    )
+
+
+def _run_sphinx(
+    source: Path, target: Path, doctrees: Path, with_doors: Callable[..., None]
+) -> None:
+    configuration: dict[str, Any] = {
+        "project": "labkit",
+        "html_title": "labkit",
+        "extensions": ["myst_nb", "sphinx_copybutton"],
+        "html_theme": "furo",
+        "html_static_path": ["_static"],
+        "html_css_files": ["site.css"],
+        "html_js_files": [(name, {"type": "module"}) for name in ("landing.js", "play.js")],
+        "html_show_sourcelink": False,
+        "html_copy_source": False,
+        "nb_execution_mode": "off",
+        "nb_ipywidgets_js": {},
+        "myst_heading_anchors": 3,
+        "copybutton_exclude": ".linenos, .gp, .go",
+        "suppress_warnings": ["myst.header", "misc.highlighting_failure"],
+        "myst_enable_extensions": [],  # No mathematics: a dollar sign is a dollar sign.
+    }
+    app = Sphinx(
+        source, None, target, doctrees, "html", configuration, freshenv=True, warningiserror=True
+    )
+    app.connect("html-page-context", with_doors)
+    app.build()
+    if app.statuscode:
+        raise CannotBuildError("Sphinx could not set the pages: its warnings above say why")

@@ -1,0 +1,134 @@
+"""The lab in a browser tab: JupyterLite on labkit's own Pyodide, with the committed notebooks.
+
+A lesson that needs a real cluster is there under its name too, so that links between lessons work:
+as one text that says what it needs and where to run it.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4.nbbase import new_markdown_cell, new_notebook
+
+from labkit.lessons.build import SOURCES, parse
+from tools.site.address import Address
+from tools.site.distribution import distribution, imports_of
+from tools.site.lessons import Lesson
+from tools.site.pyodide import CannotBuildError, run_command
+
+TOUR = SOURCES / "tour_in_a_tab.py"
+"""The tour of the simulated world."""
+
+_KERNEL = "@jupyterlite/pyodide-kernel-extension"
+_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
+_KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
+"""They come first: the kernel puts its own modules in the place of those that a browser lacks."""
+
+_SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
+    # All cells of a notebook are on the page, as the tests of its views expect.
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+}
+
+
+def build_tab(
+    target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address
+) -> None:
+    """Build JupyterLite into `target`; `work` is for its sources.
+
+    Raises `CannotBuildError`.
+    """
+    lite = work / "lite"
+    shutil.rmtree(lite, ignore_errors=True)
+    shutil.rmtree(target, ignore_errors=True)
+    files = lite / "files"
+    for name in _EXTENSIONS:
+        shutil.copytree(_extension(name), lite / "labextensions" / name)
+    (files / "solutions").mkdir(parents=True)
+    for lesson in lessons:
+        if lesson.in_a_tab:
+            solution = lesson.path.parent / "solutions" / lesson.path.name
+            _put(nbformat.read(lesson.path, as_version=4), files / lesson.path.name)
+            _put(nbformat.read(solution, as_version=4), files / "solutions" / lesson.path.name)
+        else:
+            _put(_notice(lesson, address), files / lesson.path.name)
+    _put(tour(), files / "00-tour.ipynb")
+    imports = (*_KERNEL_IMPORTS, *imports_of(files.rglob("*.ipynb")))
+    names = distribution(lite / "static" / "pyodide", cache, imports, _wheels_of_the_kernel())
+    _write(lite / "jupyter-lite.json", _configuration(names))
+    _write(lite / "overrides.json", _SETTINGS)
+    _run_jupyter_lite(lite, target, work)
+
+
+def tour() -> NotebookNode:
+    """The tour of the simulated world, not yet run."""
+    return parse(TOUR.read_text(encoding="utf-8"), "tab-tour", "learner")
+
+
+def _put(notebook: NotebookNode, path: Path) -> None:
+    # A Jupyter server joins the lines of a text; JupyterLite would show a list with commas.
+    nbformat.write(notebook, path, split_lines=False)
+
+
+def _notice(lesson: Lesson, address: Address) -> NotebookNode:
+    text = (
+        f"# {lesson.title}\n\nThis lesson needs {lesson.needs}, which no browser tab can run. "
+        f"Open it [on Binder]({address.binder(lesson.path.name)}), which takes some minutes, or "
+        f"[at home]({address.repository}#start), where it runs best."
+    )
+    return new_notebook(cells=[new_markdown_cell(text, id=f"notice-{lesson.number}")])
+
+
+def _extension(name: str) -> Path:
+    """The folder of an installed extension of JupyterLab."""
+    folder = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / name
+    if not folder.is_dir():
+        raise CannotBuildError(f"{name} is not installed: pip install -e '.[site]'")
+    return folder
+
+
+def _wheels_of_the_kernel() -> list[Path]:
+    """The wheels of JupyterLite's kernel: shims of IPython's kernel that talk to the browser."""
+    return sorted((_extension(_KERNEL) / "static" / "pypi").glob("*.whl"))
+
+
+def _configuration(packages: list[str]) -> dict[str, object]:
+    kernel = {
+        "pyodideUrl": "./static/pyodide/pyodide.mjs",
+        "disablePyPIFallback": True,
+        "loadPyodideOptions": {"packages": packages},
+    }
+    return {
+        "jupyter-lite-schema-version": 0,
+        "jupyter-config-data": {
+            "appName": "labkit",
+            "exposeAppInBrowser": True,
+            # JupyterLite keeps loaded files for the next visit.
+            "enableServiceWorkerCache": "true",
+            "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
+            "litePluginSettings": {f"{_KERNEL}:kernel": kernel},
+        },
+    }
+
+
+def _run_jupyter_lite(lite: Path, target: Path, work: Path) -> None:
+    run_command(
+        *("jupyter", "lite", "build", "--force", "--apps", "lab", "--apps", "notebooks"),
+        *("--no-sourcemaps", "--no-unused-shared-packages", "--no-libarchive"),
+        *("--lite-dir", str(lite), "--contents", str(lite / "files")),
+        *("--settings-overrides", str(lite / "overrides.json"), "--output-dir", str(target)),
+        "--ignore-sys-prefix",
+        f"--FederatedExtensionAddon.extra_labextensions_path={lite / 'labextensions'}",
+        folder=work,
+    )
+    if not (target / "static" / "pyodide" / "pyodide-lock.json").exists():
+        raise CannotBuildError(f"JupyterLite has not taken Pyodide into {target}")
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1), encoding="utf-8")
