@@ -33,10 +33,9 @@ async def _cluster(call: Call) -> object:
     return await cluster_data(call.broker.store, call.names[0])
 
 
-async def _peers(call: Call) -> object:
+async def _peers(call: Call) -> None:
     """Answer that the cluster has no peers, as geo-replication is not supported."""
     await cluster_data(call.broker.store, call.names[0])
-    return []
 
 
 async def _failure_domains(call: Call) -> object:

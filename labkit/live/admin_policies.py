@@ -26,6 +26,7 @@ from labkit.pulsar.policies import (
     MESSAGE_TTL,
     RETENTION,
     change_policy,
+    check_namespace_exists,
     namespace_policies,
 )
 from labkit.pulsar.tenants import new_policies
@@ -43,15 +44,16 @@ def _is_number(value: object) -> bool:
 
 def _retention(body: object) -> object:
     given = body if isinstance(body, dict) else {}
-    time, size = (given.get(key) for key in ("retentionTimeInMinutes", "retentionSizeInMB"))
+    time: Any = given.get("retentionTimeInMinutes")
+    size: Any = given.get("retentionSizeInMB")
     if not (_is_number(time) and _is_number(size) and time >= -1 and size >= -1):
         raise BadRequestError(
             'the body is {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}; -1: no limit'
         )
     if (time == 0) != (size == 0):
         raise BadRequestError(
-            f"a retention of {time} minutes and {size} MB keeps nothing, because a limit of 0 deletes"
-            " at once: use -1 for no limit, or 0 for both to turn retention off"
+            f"a retention of {time} minutes and {size} MB keeps nothing, because a limit of 0"
+            " deletes at once: use -1 for no limit, or 0 for both to turn retention off"
         )
     return {"retentionTimeInMinutes": time, "retentionSizeInMB": size}
 
@@ -132,10 +134,12 @@ async def _get(policy: _Policy, call: Call) -> object:
 
 
 async def _set(name: str, policy: _Policy, call: Call) -> None:
-    if policy.checked is None:
-        await namespace_policies(call.broker.store, call.namespace)
+    value = call.body
+    if policy.checked is not None:
+        value = policy.checked(value)
+    elif policy.default is None or value != policy.default:
+        await check_namespace_exists(call.broker.store, call.namespace)
         raise not_supported(f"the policy {name} of a namespace")
-    value = policy.checked(call.body)
     await change_policy(call.broker.store, call.namespace, policy.key, lambda _: value)
 
 
@@ -206,8 +210,12 @@ def _with(kind: str, name: str, value: list[str] | None, before: Any) -> dict[st
 
 def _actions(name: str, policy: _Policy) -> Mapping[str, Action]:
     write = partial(_set, name, policy)
-    actions = {"GET": partial(_get, policy), "DELETE": partial(_remove, policy)}
-    return {**actions, "POST": write, "PUT": write}
+    return {
+        "GET": partial(_get, policy),
+        "DELETE": partial(_remove, policy),
+        "POST": write,
+        "PUT": write,
+    }
 
 
 _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"

@@ -47,8 +47,9 @@ class PartitionCountError(BrokerError):
 
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """Create a partitioned topic.  Raises `BrokerError` if there is a topic of that name, or no such
-    namespace.
+    """Create a partitioned topic.
+
+    Raises `BrokerError` if a topic of that name exists, or its namespace does not.
     """
     _check_count(broker, topic, partitions)
     await check_namespace_exists(broker.store, namespace_of(topic))

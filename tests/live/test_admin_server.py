@@ -17,6 +17,7 @@ from labkit.live.net import LOOPBACK
 from labkit.live.peer_log import PeerLog
 from labkit.metadata.registration import register_bookie
 from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.pulsar.tenants import create_namespace, create_tenant, new_policies, new_tenant
 from labkit.topic.names import LONGEST_NAME
 from tests.pulsar.held import HeldBroker, held_broker
 from tests.until import until_true
@@ -67,6 +68,9 @@ class Site:
 @pytest_asyncio.fixture
 async def site() -> AsyncIterator[Site]:
     broker = held_broker()
+    await broker.start()
+    await create_tenant(broker.store, "t", new_tenant([], [broker.cluster]))
+    await create_namespace(broker.store, "t/n", new_policies(broker.cluster))
     [socket] = bind_sockets(0, LOOPBACK)
     found = Site(broker, socket.getsockname()[1])
     server = admin_server(broker, PeerLog("broker-1", lambda: 0.0, found.lines.append))
