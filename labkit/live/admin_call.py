@@ -33,6 +33,14 @@ class StatusError(LabkitError):
         self.status = status
 
 
+def not_supported(what: str) -> StatusError:
+    """The refusal of something that Pulsar does and labkit does not.
+
+    Its status is never 404, which tells a client that an object is missing.
+    """
+    return StatusError(501, f"{what} is not supported here; docs/pulsar.md lists what is")
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
     """An answer that is bytes, with additional headers."""

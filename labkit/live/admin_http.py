@@ -25,9 +25,11 @@ from labkit.live.admin_call import (
     StatusError,
     Text,
     decode_body,
+    not_supported,
 )
-from labkit.live.admin_namespaces import NAMESPACE_ROUTES
-from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
+from labkit.live.admin_clusters import CLUSTER_ROUTES
+from labkit.live.admin_namespaces import NAMESPACE_QUESTIONS, NAMESPACE_ROUTES
+from labkit.live.admin_topics import TOPIC_QUESTIONS, TOPIC_ROUTES
 from labkit.live.foreign_pages import foreign_page, is_json
 from labkit.metadata.store import NodeTooLargeError
 from labkit.model.errors import LabkitError
@@ -84,10 +86,9 @@ class _Handler(RequestHandler):
     reason = ""
     """The reason why the request is refused."""
 
-    def initialize(self, broker: Broker, actions: Mapping[str, Action]) -> None:
+    def initialize(self, broker: Broker) -> None:
         """Called by tornado for each request."""
         self.broker = broker
-        self.actions = actions
 
     def prepare(self) -> None:
         """Called by tornado when the request's headers have arrived."""
@@ -149,22 +150,27 @@ class _Route(_Handler):
     """One path."""
 
     def initialize(  # type: ignore[override]
-        self, broker: Broker, actions: Mapping[str, Action], pattern: re.Pattern[str]
+        self,
+        broker: Broker,
+        pattern: re.Pattern[str],
+        actions: Mapping[str, Action],
+        for_super_users: bool,
     ) -> None:
         """Called by tornado for each request."""
-        super().initialize(broker, actions)
+        super().initialize(broker)
         self.pattern = pattern
+        self.actions = actions
+        self.for_super_users = for_super_users
 
     async def _serve(self, *_: str) -> None:
         method = self.request.method or ""
         if self.is_refused():
             return
-        if method not in self.actions:
-            self.refuse(405, f"{method} is not one of {', '.join(self.actions)}")
-            return
         try:
             role = self._authenticate()
-            action, call = self.actions[method], self._call()
+            if (action := self.actions.get(method)) is None:
+                raise not_supported(f"{method} {shortened(self.request.path)}")
+            call = self._call()
             await self._check_may(role, action, call)
             answer = await action(call)
         except ElsewhereError as elsewhere:
@@ -194,10 +200,10 @@ class _Route(_Handler):
             await authorization.check_topic(role, call.topic, (PRODUCE, CONSUME))
         elif action in NAMESPACE_QUESTIONS:
             await authorization.check_namespace(role, call.namespace, CONSUME)
-        elif call.names:
-            await authorization.check_admin(role, call.names[0])
-        else:
+        elif self.for_super_users:
             authorization.check_super_user(role)
+        else:
+            await authorization.check_admin(role, call.names[0])
 
     def _call(self) -> Call:
         match = self.pattern.fullmatch(self.request.path)
@@ -223,11 +229,14 @@ class _Route(_Handler):
 
 
 class _NoRoute(_Handler):
-    """Any other path."""
+    """Any other path: one of Pulsar's that is not supported, or one that Pulsar does not have."""
 
     def _refuse(self) -> None:
         if not self.is_refused():
-            self.refuse(404, f"there is no {shortened(self.request.path)} here")
+            # Never 404, which tells a client that a topic or a namespace is missing.
+            what = f"{self.request.method} {shortened(self.request.path)}"
+            refusal = not_supported(what)
+            self.refuse(refusal.status, str(refusal))
 
     get = head = put = post = delete = patch = options = _refuse
 
@@ -245,19 +254,30 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
 
     def tell(handler: RequestHandler) -> None:
         status = handler.get_status()
-        if 400 <= status < 500:
+        if 400 <= status < 500 or status == HTTPStatus.NOT_IMPLEMENTED:
             request = handler.request
             reason = getattr(handler, "reason", "") or "refused"
             what = f"{request.method} {shortened(request.path)} of {request.remote_ip}"
             log(f"{what}: {status}, {reason}")
 
+    def route(
+        path: str, actions: Mapping[str, Action], *, for_super_users: bool = False
+    ) -> tuple[str, type[_Route], dict[str, object]]:
+        arguments = {
+            "broker": broker,
+            "pattern": re.compile(path),
+            "actions": actions,
+            "for_super_users": for_super_users,
+        }
+        return path, _Route, arguments
+
     routes = [
-        (path, _Route, {"broker": broker, "actions": actions, "pattern": re.compile(path)})
-        for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()
+        *(route(path, actions) for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()),
+        *(route(*each, for_super_users=True) for each in CLUSTER_ROUTES.items()),
     ]
     return Application(
         routes,
         default_handler_class=_NoRoute,
-        default_handler_args={"broker": broker, "actions": {}},
+        default_handler_args={"broker": broker},
         log_function=tell,
     )

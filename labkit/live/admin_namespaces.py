@@ -1,138 +1,162 @@
-"""The HTTP paths for namespaces and brokers: policies, permissions, bundles, health.
+"""The HTTP paths for namespaces: creating, listing and deleting them, their topics and bundles.
 
-In Pulsar: `broker/admin/v2/Namespaces.java`, `broker/admin/impl/BrokersBase.java`.
+In Pulsar: `broker/admin/v2/Namespaces.java`, `NonPersistentTopics.java`.
 """
 
-from functools import partial
-from typing import Any
+from labkit.live.admin_call import (
+    NAMESPACE,
+    BadRequestError,
+    Call,
+    ElsewhereError,
+    Routes,
+    StatusError,
+    not_supported,
+)
+from labkit.live.admin_partitions import ask
+from labkit.live.admin_policies import POLICY_ROUTES, policies_of
+from labkit.pulsar.namespaces import partitioned_topics_of, topics_of
+from labkit.pulsar.policies import check_namespace_exists, namespace_policies
+from labkit.pulsar.tenants import create_namespace, delete_namespace, namespaces, new_policies
+from labkit.topic.ownership import BUNDLE_BOUNDARIES, BUNDLE_RANGES, NamespaceBundle
 
-from labkit.live.admin_call import NAMESPACE, BadRequestError, Call, Routes, Text
-from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.administration import change_policy, read_policy, write_policy
-from labkit.pulsar.authorization import ACTIONS
-from labkit.pulsar.errors import BrokerError
-
-_RETENTION = "retention_policies"
-_DEDUPLICATION = "deduplicationEnabled"
-_AUTH = "auth_policies"
-_NAMESPACE_AUTH = "namespace_auth"
+_FORBIDDEN = 403
+_NOT_ALLOWED = 405
+_PRECONDITION_FAILED = 412
 
 
-async def _retention(call: Call) -> object:
-    return await read_policy(call.broker.store, call.namespace, _RETENTION)
+async def _namespaces(call: Call) -> object:
+    return await namespaces(call.broker.store, call.names[0])
 
 
-async def _set_retention(call: Call) -> None:
-    body = call.body if isinstance(call.body, dict) else {}
-    wanted = {key: body.get(key) for key in ("retentionTimeInMinutes", "retentionSizeInMB")}
-    if not all(_is_limit(value) for value in wanted.values()):
-        raise BadRequestError(
-            'the body is {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}; -1: no limit'
+async def _policies(call: Call) -> object:
+    found = await namespace_policies(call.broker.store, call.namespace)
+    return {**new_policies(call.broker.cluster), **found}
+
+
+async def _create(call: Call) -> None:
+    body = call.body or {}
+    if not isinstance(body, dict):
+        raise BadRequestError('the body is a namespace\'s policies: {"message_ttl_in_seconds": 60}')
+    _check_clusters(call, body.get("replication_clusters") or [])
+    _check_clusters(call, body.get("allowed_clusters") or [])
+    bundles = body.get("bundles") or {}
+    wanted = bundles.get("numBundles") if isinstance(bundles, dict) else bundles
+    boundaries = bundles.get("boundaries") if isinstance(bundles, dict) else None
+    if wanted not in (None, 0, len(BUNDLE_RANGES)) or (
+        boundaries and boundaries != BUNDLE_BOUNDARIES
+    ):
+        raise not_supported(
+            f"a namespace with other than {len(BUNDLE_RANGES)} bundles of equal size"
         )
-    await write_policy(call.broker.store, call.namespace, _RETENTION, wanted)
-
-
-def _is_limit(value: object) -> bool:
-    """Whether the number fits Pulsar's 32 bits."""
-    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < 2**31
-
-
-async def _remove_retention(call: Call) -> None:
-    await write_policy(call.broker.store, call.namespace, _RETENTION, None)
-
-
-async def _deduplication(call: Call) -> object:
-    return await read_policy(call.broker.store, call.namespace, _DEDUPLICATION)
-
-
-async def _set_deduplication(call: Call) -> None:
-    if not isinstance(call.body, bool):
-        raise BadRequestError("the body is true or false")
-    await write_policy(call.broker.store, call.namespace, _DEDUPLICATION, call.body)
-
-
-async def _remove_deduplication(call: Call) -> None:
-    await write_policy(call.broker.store, call.namespace, _DEDUPLICATION, None)
-
-
-async def _permissions(call: Call) -> object:
-    policies = await read_policy(call.broker.store, call.namespace, _AUTH)
-    return policies.get(_NAMESPACE_AUTH, {}) if isinstance(policies, dict) else {}
-
-
-async def _grant(call: Call) -> None:
-    actions = call.body if isinstance(call.body, list) else []
-    if not actions or any(action not in ACTIONS for action in actions):
-        raise BadRequestError(f'the body is a list of {", ".join(ACTIONS)}: ["produce", "consume"]')
-    await change_policy(
-        call.broker.store, call.namespace, _AUTH, partial(_with_grant, call.names[2], actions)
+    await create_namespace(
+        call.broker.store, call.namespace, policies_of(body, call.broker.cluster)
     )
 
 
-async def _revoke(call: Call) -> None:
-    await change_policy(
-        call.broker.store, call.namespace, _AUTH, partial(_with_grant, call.names[2], None)
-    )
+def _check_clusters(call: Call, clusters: object) -> None:
+    """Raises `StatusError` for a namespace that would be replicated to another cluster."""
+    mine = call.broker.cluster
+    if not isinstance(clusters, list):
+        raise BadRequestError(f'the clusters are a list: ["{mine}"]')
+    if others := sorted({str(name) for name in clusters} - {mine}):
+        raise StatusError(
+            _FORBIDDEN,
+            f"replication to {', '.join(others)}: geo-replication is not supported here, and this"
+            f" cluster is {mine}",
+        )
 
 
-def _with_grant(role: str, actions: list[str] | None, before: Any) -> dict[str, Any]:
-    """The namespace's `auth_policies` with these actions for the role, or none."""
-    nothing: dict[str, Any] = {"destination_auth": {}, "subscription_auth_roles": {}}
-    policies = {**nothing, **(before or {})}
-    granted = {name: of for name, of in policies.get(_NAMESPACE_AUTH, {}).items() if name != role}
-    if actions is not None:
-        granted[role] = actions
-    return {**policies, _NAMESPACE_AUTH: granted}
+async def _delete(call: Call) -> None:
+    if call.flag("force"):
+        raise StatusError(
+            _NOT_ALLOWED, "namespaces are not deleted by force; delete their topics first"
+        )
+    await delete_namespace(call.broker.store, call.namespace)
+
+
+async def _replication(call: Call) -> object:
+    await check_namespace_exists(call.broker.store, call.namespace)
+    return [call.broker.cluster]
+
+
+async def _set_replication(call: Call) -> None:
+    await check_namespace_exists(call.broker.store, call.namespace)
+    _check_clusters(call, call.body)
+
+
+# Topics
+
+
+async def _topics(call: Call) -> object:
+    await check_namespace_exists(call.broker.store, call.namespace)
+    if call.options.get("mode") == "NON_PERSISTENT":
+        return []
+    return await topics_of(call.broker.store, call.namespace)
+
+
+async def _partitioned_topics(call: Call) -> object:
+    await check_namespace_exists(call.broker.store, call.namespace)
+    return await partitioned_topics_of(call.broker.store, call.namespace)
+
+
+async def _no_topics(call: Call) -> object:
+    """Answer a request for the topics that are not stored: there are none."""
+    await check_namespace_exists(call.broker.store, call.namespace)
+    return []
+
+
+# Bundles
+
+
+async def _bundles(call: Call) -> object:
+    policies = await namespace_policies(call.broker.store, call.namespace)
+    return policies.get("bundles", new_policies("")["bundles"])
+
+
+async def _unload(call: Call) -> None:
+    """Unload every bundle, each at its owner."""
+    await check_namespace_exists(call.broker.store, call.namespace)
+    for bundle in BUNDLE_RANGES:
+        answer = await ask(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")
+        if isinstance(answer, StatusError):
+            raise answer
 
 
 async def _unload_bundle(call: Call) -> None:
-    """Unload a bundle that this broker owns; other bundles are their owners' task."""
-    for bundle in call.broker.ownership.owned:
-        path = f"{call.namespace}/{call.names[2]}"
-        if bundle.path.endswith(f"/{path}"):
-            await call.broker.unload_bundle(bundle)
-            return
-    raise BrokerError(
-        ServerError.TopicNotFound, f"this broker does not own {call.names[2]} of {call.namespace}"
-    )
-
-
-async def _brokers(call: Call) -> object:
-    return [each.broker_id for each in await call.broker.ownership.brokers()]
-
-
-async def _health(call: Call) -> object:
-    """Whether topics can store messages; Pulsar's tools expect the bare word `ok`."""
-    needed = call.broker.config.managed_ledger.ensemble_size
-    found = len(await call.broker.client.writable_bookies())
-    if found < needed:
-        raise BrokerError(
-            ServerError.ServiceNotReady,
-            f"{found} bookies take writes, and a ledger needs {needed}"
-            " (managedLedgerDefaultEnsembleSize)",
+    """Unload a bundle, or redirect to its owner."""
+    await check_namespace_exists(call.broker.store, call.namespace)
+    if call.names[2] not in BUNDLE_RANGES:
+        raise StatusError(
+            _PRECONDITION_FAILED,
+            f"{call.names[2]} is not a bundle of {call.namespace}; expected one of"
+            f" {', '.join(BUNDLE_RANGES)}",
         )
-    return Text("ok")
+    lower, upper = (int(bound, 16) for bound in call.names[2].split("_"))
+    bundle = NamespaceBundle(call.namespace, lower, upper)
+    owner = await call.broker.ownership.owner(bundle)
+    if owner is None:
+        return
+    if owner.broker_id != call.broker.address.broker_id:
+        raise ElsewhereError(owner.web_url)
+    await call.broker.unload_bundle(bundle)
 
 
-_OTHER_QUESTIONS = "(?:version|configuration|leaderBroker|internal-configuration|ready)"
-"""Questions of Pulsar's about a broker that labkit does not answer; they are not clusters."""
+NAMESPACE_QUESTIONS = (_topics,)
+"""Requests that a client sends before it consumes."""
 
 _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
 
 NAMESPACE_ROUTES: Routes = {
-    f"{_NAMESPACES}/retention": {
-        "GET": _retention,
-        "POST": _set_retention,
-        "DELETE": _remove_retention,
-    },
-    f"{_NAMESPACES}/deduplication": {
-        "GET": _deduplication,
-        "POST": _set_deduplication,
-        "DELETE": _remove_deduplication,
-    },
-    f"{_NAMESPACES}/permissions": {"GET": _permissions},
-    f"{_NAMESPACES}/permissions/([^/]+)": {"POST": _grant, "DELETE": _revoke},
+    **POLICY_ROUTES,
+    "/admin/v2/namespaces/([^/]+)": {"GET": _namespaces},
+    _NAMESPACES: {"GET": _policies, "PUT": _create, "DELETE": _delete},
+    f"{_NAMESPACES}/replication": {"GET": _replication, "POST": _set_replication},
+    f"{_NAMESPACES}/topics": {"GET": _topics},
+    f"/admin/v2/persistent/{NAMESPACE}": {"GET": _topics},
+    f"/admin/v2/persistent/{NAMESPACE}/partitioned": {"GET": _partitioned_topics},
+    f"/admin/v2/non-persistent/{NAMESPACE}": {"GET": _no_topics},
+    f"/admin/v2/non-persistent/{NAMESPACE}/partitioned": {"GET": _no_topics},
+    f"{_NAMESPACES}/bundles": {"GET": _bundles},
+    f"{_NAMESPACES}/unload": {"PUT": _unload},
     f"{_NAMESPACES}/(0x[0-9a-f]+_0x[0-9a-f]+)/unload": {"PUT": _unload_bundle},
-    "/admin/v2/brokers/health": {"GET": _health},
-    rf"/admin/v2/brokers(?:/(?!{_OTHER_QUESTIONS}$)[^/]+)?": {"GET": _brokers},
 }

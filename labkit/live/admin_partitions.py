@@ -61,12 +61,12 @@ async def ask_partitions(
     if rest is None:
         rest = "/".join(call.path.split("/")[_BEFORE_REST:])
 
-    async def ask(partition: int) -> Any:
+    async def ask_one(partition: int) -> Any:
         async with turns:
             path = f"{_partition_path(call, partition)}/{rest}".rstrip("/")
-            return await _ask(call, path, method or call.method)
+            return await ask(call, path, method or call.method)
 
-    answers = await asyncio.gather(*map(ask, partitions))
+    answers = await asyncio.gather(*map(ask_one, partitions))
     return dict(zip(partitions, answers, strict=True))
 
 
@@ -76,7 +76,8 @@ def _partition_path(call: Call, partition: int) -> str:
     return f"/admin/v2/persistent/{'/'.join(quote(name, safe='') for name in names)}"
 
 
-async def _ask(call: Call, path: str, method: str) -> Any:
+async def ask(call: Call, path: str, method: str) -> Any:
+    """Send the request on to the broker that serves the path; a refusal is a `StatusError`."""
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
     if call.authorization:

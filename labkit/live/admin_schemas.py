@@ -1,4 +1,4 @@
-"""The HTTP paths for schemas: the versions of a topic's, and what a namespace asks of new ones.
+"""The HTTP paths for the schemas of a topic.
 
 Over HTTP types have the names of Pulsar's Java classes, and definitions are text.  That of a
 KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which a primitive type is "".
@@ -9,16 +9,8 @@ In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUti
 import json
 from typing import Any
 
-from labkit.live.admin_call import NAMESPACE, TOPIC, BadRequestError, Call, Routes
+from labkit.live.admin_call import TOPIC, BadRequestError, Call, Routes
 from labkit.model.proto.pulsar_pb2 import Schema
-from labkit.pulsar.administration import read_policy, write_policy
-from labkit.pulsar.schema_checks import Strategy
-from labkit.pulsar.schema_policy import (
-    ALLOW_AUTO_UPDATE,
-    STRATEGY,
-    UNDEFINED,
-    VALIDATION_ENFORCED,
-)
 from labkit.pulsar.schema_types import TYPES, NotAPairError, join_pair, split_pair, type_name
 from labkit.pulsar.schemas import NO_NUMBER, NumberedSchema
 
@@ -62,40 +54,6 @@ async def _metadata(call: Call) -> object:
         for each in await call.broker.schemas.stored_versions(call.topic)
     ]
     return {"info": index[-1], "index": index}
-
-
-async def _strategy(call: Call) -> object:
-    name = await read_policy(call.broker.store, call.namespace, STRATEGY)
-    return UNDEFINED if name is None else name
-
-
-async def _set_strategy(call: Call) -> None:
-    names = [UNDEFINED, *(strategy.value for strategy in Strategy)]
-    if call.body not in names:
-        raise BadRequestError(f"the body is one of {', '.join(names)}, in quotation marks")
-    await write_policy(call.broker.store, call.namespace, STRATEGY, call.body)
-
-
-async def _allow_auto_update(call: Call) -> object:
-    return await read_policy(call.broker.store, call.namespace, ALLOW_AUTO_UPDATE) is not False
-
-
-async def _set_allow_auto_update(call: Call) -> None:
-    await _set_switch(call, ALLOW_AUTO_UPDATE)
-
-
-async def _validation_enforced(call: Call) -> object:
-    return await read_policy(call.broker.store, call.namespace, VALIDATION_ENFORCED) is True
-
-
-async def _set_validation_enforced(call: Call) -> None:
-    await _set_switch(call, VALIDATION_ENFORCED)
-
-
-async def _set_switch(call: Call, key: str) -> None:
-    if not isinstance(call.body, bool):
-        raise BadRequestError("the body is true or false")
-    await write_policy(call.broker.store, call.namespace, key, call.body)
 
 
 def _payload(call: Call) -> Schema:
@@ -159,7 +117,6 @@ SCHEMA_QUESTIONS = (_schema, _schemas, _version, _metadata)
 """Requests that a client sends before it produces or consumes."""
 
 _TOPIC = f"/admin/v2/schemas/{TOPIC}"
-_NAMESPACE = f"/admin/v2/namespaces/{NAMESPACE}"
 
 SCHEMA_ROUTES: Routes = {
     f"{_TOPIC}/schema": {"GET": _schema, "POST": _post, "DELETE": _delete},
@@ -168,13 +125,4 @@ SCHEMA_ROUTES: Routes = {
     f"{_TOPIC}/metadata": {"GET": _metadata},
     f"{_TOPIC}/version": {"POST": _version},
     f"{_TOPIC}/compatibility": {"POST": _compatibility},
-    f"{_NAMESPACE}/schemaCompatibilityStrategy": {"GET": _strategy, "PUT": _set_strategy},
-    f"{_NAMESPACE}/isAllowAutoUpdateSchema": {
-        "GET": _allow_auto_update,
-        "POST": _set_allow_auto_update,
-    },
-    f"{_NAMESPACE}/schemaValidationEnforced": {
-        "GET": _validation_enforced,
-        "POST": _set_validation_enforced,
-    },
 }

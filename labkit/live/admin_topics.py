@@ -4,7 +4,6 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLooku
 """
 
 from labkit.live.admin_call import (
-    NAMESPACE,
     TOPIC,
     Call,
     ElsewhereError,
@@ -17,7 +16,6 @@ from labkit.live.admin_subscriptions import SUBSCRIPTION_ROUTES
 from labkit.pulsar.administration import create_topic
 from labkit.pulsar.deletion import PartitionedDeletion, delete_topic
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.namespaces import partitioned_topics_of, topics_of
 from labkit.pulsar.partitions import create_partitioned_topic, grow_partitioned_topic
 
 
@@ -32,16 +30,6 @@ async def _lookup(call: Call) -> object:
         "httpUrlTls": broker.web_url_tls,
         "nativeUrl": broker.service_url,
     }
-
-
-async def _topics(call: Call) -> object:
-    if call.options.get("mode") == "NON_PERSISTENT":
-        return []
-    return await topics_of(call.broker.store, call.namespace)
-
-
-async def _partitioned_topics(call: Call) -> object:
-    return await partitioned_topics_of(call.broker.store, call.namespace)
 
 
 async def _partitions(call: Call) -> object:
@@ -90,16 +78,12 @@ async def _delete_topic(call: Call) -> None:
 
 
 TOPIC_QUESTIONS = (_lookup, _partitions, *SCHEMA_QUESTIONS)
-NAMESPACE_QUESTIONS = (_topics,)
 """Requests that a client sends before it produces or consumes."""
 
 _PERSISTENT = "/admin/v2/persistent"
 
 TOPIC_ROUTES: Routes = {
     f"/lookup/v2/topic/persistent/{TOPIC}": {"GET": _lookup},
-    f"/admin/v2/namespaces/{NAMESPACE}/topics": {"GET": _topics},
-    f"{_PERSISTENT}/{NAMESPACE}": {"GET": _topics},
-    f"{_PERSISTENT}/{NAMESPACE}/partitioned": {"GET": _partitioned_topics},
     f"{_PERSISTENT}/{TOPIC}/partitions": {
         "GET": _partitions,
         "PUT": _create_partitions,

@@ -69,6 +69,12 @@ _LEDGER_KEYS: Keys = {
 }
 
 _BROKER_KEYS: Keys = {
+    "clusterName": ("cluster_name", str),
+    "ttlDurationDefaultInSeconds": ("ttl_duration_default_s", int),
+    "messageExpiryCheckIntervalInMinutes": (
+        "message_expiry_check_interval_s",
+        lambda text: 60 * float(text),
+    ),
     "maxMessageSize": ("max_message_size", _message_size),
     "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
     "authenticationRefreshCheckSeconds": ("authentication_refresh_check_s", float),

@@ -17,6 +17,7 @@ from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.connection import Connection
 from labkit.pulsar.consumers import Consumers
+from labkit.pulsar.expiry import apply_policies, expire_messages
 from labkit.pulsar.lookup import serve_lookups
 from labkit.pulsar.namespaces import serve_namespaces
 from labkit.pulsar.producers import Producers
@@ -58,9 +59,10 @@ class Broker(BrokerService):
 
     async def run(self) -> None:
         """Watch the connections until cancelled."""
-        if self.authenticate is None:
-            await self._keep_alive()
-        await asyncio.gather(self._keep_alive(), self._look_at_credentials())
+        tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
+        if self.authenticate is not None:
+            tasks.append(self._look_at_credentials())
+        await asyncio.gather(*tasks)
 
     async def _keep_alive(self) -> NoReturn:
         loop = asyncio.get_running_loop()

@@ -23,8 +23,9 @@ from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError, refused_names
-from labkit.pulsar.policies import Policies, read_policies
+from labkit.pulsar.policies import Policies, check_namespace_exists, read_policies
 from labkit.pulsar.schemas import Schemas
+from labkit.pulsar.tenants import join_cluster
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.deletion import delete_marked, is_marked
 from labkit.topic.names import (
@@ -69,6 +70,8 @@ class BrokerService:
         self.ownership = TopicOwnership(client.store, address, client.recorder)
         self.schemas = Schemas(client, config.managed_ledger)
         self.producer_names = ProducerNames(client.store)
+        self.cluster = config.cluster_name
+        """The name of the cluster, known when `start` has returned."""
         self.deleting: dict[str, None] = {}
         """Topics that are not opened here because a request is deleting them."""
         self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
@@ -76,9 +79,11 @@ class BrokerService:
         self.ownership.when_lost(self._lost)
 
     async def start(self) -> None:
-        """Register, so that clients and other brokers find this one.  Raises
-        `MetadataUnavailableError`.
+        """Register, so that clients and other brokers find this one.
+
+        Raises what `join_cluster` raises, and `MetadataUnavailableError`.
         """
+        self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
 
     async def close(self) -> None:
@@ -104,7 +109,8 @@ class BrokerService:
         """The broker that serves a topic, and True; or one that would take it, and False.
 
         With `authoritative`, this broker takes the topic if no broker has it.  Raises
-        `BrokerError`, `BundleUnloadingError`, `MetadataUnavailableError`.
+        `BrokerError` if its namespace does not exist, `BundleUnloadingError` and
+        `MetadataUnavailableError`.
         """
         name = checked_name(topic)
         owner = await self.ownership.owner_of(name)
@@ -114,6 +120,7 @@ class BrokerService:
             return owner, True
         if self._is_closing:
             raise BrokerError(ServerError.ServiceNotReady, "this broker is being shut down")
+        await check_namespace_exists(self.store, namespace_of(name))
         if not authoritative and not mine:
             chosen = broker_for(name, await self.ownership.brokers() or [self.address])
             if chosen.service_url != self.address.service_url:
@@ -136,6 +143,7 @@ class BrokerService:
             return (await self._partitioned_topic(name)).count
         if await self._is_stored(name):
             return 0
+        await check_namespace_exists(self.store, namespace_of(name))
         if not create:
             raise _no_topic(name)
         if count := self.config.default_num_partitions:
@@ -149,7 +157,9 @@ class BrokerService:
 
         Only so is a topic made that is named like a partition of a missing topic: opening does not
         make it, because the client may be one that has not noticed the deletion of all partitions.
+        Raises `BrokerError` if the namespace does not exist.
         """
+        await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
             await self.store.create(managed_ledger_path(name), b"")
 
@@ -215,10 +225,7 @@ class BrokerService:
             if await is_marked(self.store, name):
                 await self.finish_deletion(name)
                 await self._check_may_open(name)
-            defaults = Policies(
-                self.config.broker_deduplication_enabled, self.config.managed_ledger
-            )
-            policies = await read_policies(self.store, namespace_of(name), defaults)
+            policies = await self.policies(namespace_of(name))
             context = DispatchContext(
                 name,
                 self.client.wall_clock_ms,
@@ -239,6 +246,16 @@ class BrokerService:
         if topic.is_ended:
             self._forget(name, task)
         return topic
+
+    async def policies(self, namespace: str) -> Policies:
+        """The settings of a namespace's topics.  Raises `BrokerError` if it does not exist."""
+        config = self.config
+        defaults = Policies(
+            config.broker_deduplication_enabled,
+            config.ttl_duration_default_s * 1000,
+            config.managed_ledger,
+        )
+        return await read_policies(self.store, namespace, defaults)
 
     async def check_exists(self, topic: str) -> None:
         """Raises `BrokerError` if there is no such topic, or it has no such partition."""

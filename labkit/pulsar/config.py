@@ -22,9 +22,12 @@ class BrokerConfig:
     With `default_num_partitions` above 0 a missing topic that a client wants is created with that
     many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, the maximum.
     When an entry for consumers cannot be read, the read is repeated after pauses that double,
-    starting at `dispatcher_read_failure_backoff_initial_ms`.  Raises
+    starting at `dispatcher_read_failure_backoff_initial_ms`.  `cluster_name` "" stands for the only
+    cluster in the metadata store; `ttl_duration_default_s` 0: messages do not expire.  Raises
     `BKIncorrectParameterException` for a value out of its range.
     """
+
+    cluster_name: str = ""
 
     max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE
     keep_alive_interval_s: float = 30.0
@@ -35,6 +38,8 @@ class BrokerConfig:
     broker_deduplication_enabled: bool = False
     dispatcher_read_failure_backoff_initial_ms: int = 15_000
     dispatcher_read_failure_backoff_max_ms: int = 60_000
+    ttl_duration_default_s: int = 0
+    message_expiry_check_interval_s: float = 300.0
     managed_ledger: ManagedLedgerConfig = PULSAR_DEFAULTS
 
     def __post_init__(self) -> None:
@@ -44,14 +49,19 @@ class BrokerConfig:
                 f"max_message_size is {self.max_message_size}; allowed are 1 to {largest}, which"
                 " fits into an entry"
             )
-        if self.authentication_refresh_check_s <= 0:
+        for name in (
+            "authentication_refresh_check_s",
+            "keep_alive_interval_s",
+            "message_expiry_check_interval_s",
+        ):
+            if getattr(self, name) <= 0:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; allowed are values above 0"
+                )
+        if self.ttl_duration_default_s < 0:
             raise BKIncorrectParameterException(
-                f"authentication_refresh_check_s is {self.authentication_refresh_check_s}; allowed"
-                " are values above 0"
-            )
-        if self.keep_alive_interval_s <= 0:
-            raise BKIncorrectParameterException(
-                f"keep_alive_interval_s is {self.keep_alive_interval_s}; allowed are values above 0"
+                f"ttl_duration_default_s is {self.ttl_duration_default_s}; allowed are 0, for no"
+                " expiry, and above"
             )
         for name in ("default_num_partitions", "max_num_partitions_per_partitioned_topic"):
             if not 0 <= getattr(self, name) <= _MOST_PARTITIONS:

@@ -30,7 +30,7 @@ from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.pulsar.positions import last_message_id
-from labkit.pulsar.refusals import NO_TRANSACTIONS
+from labkit.pulsar.refusals import NO_REPLICATION, NO_TRANSACTIONS
 from labkit.pulsar.schema_requests import check_consumer_schema
 from labkit.pulsar.subscription import Subscription
 from labkit.pulsar.topics import BrokerTopic
@@ -109,6 +109,11 @@ class Consumers:
     def _subscribe(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         with refused_names():
             check_name(command.subscribe.subscription, "subscription")
+        if command.subscribe.replicate_subscription_state:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"replicateSubscriptionState is set, but {NO_REPLICATION}; subscribe without it",
+            )
         if len(command.subscribe.keySharedMeta.hashRanges) > _MOST_RANGES:
             raise BrokerError(
                 ServerError.ConsumerAssignError,

@@ -102,9 +102,15 @@ class PartitionedDeletion:
             await self._broker.store.delete(partitions_path(self._topic))
 
     async def _stored(self) -> list[str]:
-        names = {partition_name(self._topic, each) for each in range(self._record.most)}
         stored = await topics_of(self._broker.store, namespace_of(self._topic))
-        return sorted(names.intersection(stored), key=partition_of)
+        # The record's number may be anything that another program stored there.
+        mine = [
+            name
+            for name in stored
+            if 0 <= partition_of(name) < self._record.most
+            and name == partition_name(self._topic, partition_of(name))
+        ]
+        return sorted(mine, key=partition_of)
 
     async def _is_marked(self, partition: str) -> bool:
         try:

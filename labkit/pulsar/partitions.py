@@ -17,6 +17,7 @@ from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.errors import BrokerError, no_partitioned_topic
 from labkit.pulsar.namespaces import topics_of
+from labkit.pulsar.policies import check_namespace_exists
 from labkit.topic.acknowledged import CursorState
 from labkit.topic.chain import NOWHERE
 from labkit.topic.deduplication import CURSOR_NAME
@@ -46,8 +47,12 @@ class PartitionCountError(BrokerError):
 
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """Create a partitioned topic.  Raises `BrokerError` if there is a topic of that name."""
+    """Create a partitioned topic.
+
+    Raises `BrokerError` if a topic of that name exists, or its namespace does not.
+    """
     _check_count(broker, topic, partitions)
+    await check_namespace_exists(broker.store, namespace_of(topic))
     if await broker.store.exists(managed_ledger_path(topic)):
         raise BrokerError(ServerError.NotAllowedError, f"{topic} exists and has no partitions")
     try:

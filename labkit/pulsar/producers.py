@@ -29,13 +29,16 @@ from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, too_many
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, encode_frame
-from labkit.pulsar.refusals import NO_TRANSACTIONS
+from labkit.pulsar.refusals import NO_REPLICATION, NO_TRANSACTIONS
 from labkit.pulsar.topics import BrokerTopic
 from labkit.pulsar.traffic import Traffic
 from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
-from labkit.topic.messages import is_whole
+from labkit.topic.messages import is_whole, replication_clusters
 from labkit.topic.names import check_name
 from labkit.topic.publishing import ProducerBusyError, Send
+
+_NOT_REPLICATED = "__local__"
+"""The name that clients send for "no other cluster"."""
 
 
 class Producers:
@@ -137,6 +140,13 @@ class Producer:
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
         elif not is_whole(message):
             self._refuse(request, ServerError.ChecksumError, "the message's checksum is wrong")
+        elif others := self._other_clusters(message):
+            self._refuse(
+                request,
+                ServerError.NotAllowedError,
+                f"replicationClusters names {', '.join(others)}, but {NO_REPLICATION}; send it"
+                " without",
+            )
         else:
             self._pending += 1
             self._pending_bytes += size
@@ -148,6 +158,11 @@ class Producer:
                 message_count=request.num_messages,
                 is_chunk=request.is_chunk,
             )
+
+    def _other_clusters(self, message: bytes) -> list[str]:
+        """The clusters that the message is to be replicated to."""
+        here = (self._client.broker.cluster, _NOT_REPLICATED)
+        return [name for name in replication_clusters(message) if name not in here]
 
     def leave(self) -> None:
         """Leave the topic, which frees the name.  Messages under way are still stored, but get no

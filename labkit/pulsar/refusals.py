@@ -13,6 +13,7 @@ from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError
 
 NO_TRANSACTIONS = "transactions are not served here; connect without them"
+NO_REPLICATION = "geo-replication is not supported here"
 _COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 

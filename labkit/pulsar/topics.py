@@ -59,6 +59,7 @@ class BrokerTopic:
         name: str,
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
+        policies: Policies,
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
@@ -66,6 +67,7 @@ class BrokerTopic:
         self.name = name
         self.partition = partition_of(name)
         self.ledger = ledger
+        self.policies = policies
         self.producers: dict[str, AttachedProducer] = {}
         self.incoming = Traffic()
         """The messages of all producers since the topic was opened."""
@@ -102,7 +104,12 @@ class BrokerTopic:
             with suppress(LabkitError):
                 await ledger.close()
             raise
-        return cls(name, ledger, deduplication, context, on_ended)
+        return cls(name, ledger, deduplication, policies, context, on_ended)
+
+    def apply(self, policies: Policies) -> None:
+        """Use these policies from now on; for deduplication the topic has to be opened again."""
+        self.policies = policies
+        self.ledger.configure(policies.managed_ledger)
 
     def fence(self) -> None:
         """Refuse new clients until `unfence`: the topic is about to be deleted."""

@@ -75,7 +75,7 @@ class ChainStore:
         self.chain = LedgerChain()
         """The chain as this owner knows it, with the confirmed entries of the open ledger."""
         self.client = client
-        self._config = config
+        self.config = config
         self._what = f"the chain of {name}"
         self._node = self.node_class(client.store, path, self._what)
         self._custom_metadata = (
@@ -109,7 +109,7 @@ class ChainStore:
         Raises what `BookKeeper.create_ledger` raises, and `NodeTooLargeError`, after which the
         chain's node is unchanged: the topic has too many ledgers, and retention must delete some.
         """
-        config = self._config
+        config = self.config
         writer = await self.client.create_ledger(
             config.ensemble_size,
             config.write_quorum,
@@ -177,7 +177,7 @@ class ChainStore:
     async def trim(self, slowest: Position | None) -> list[int]:
         """Remove the ledgers that retention does not keep; `slowest` as for `ledgers_to_delete`."""
         now_ms = self.client.wall_clock_ms()
-        going = ledgers_to_delete(self.chain.links, slowest, now_ms, self._config)
+        going = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
         if going:
             await self._store([link for link in self.chain.links if link.ledger_id not in going])
         return going

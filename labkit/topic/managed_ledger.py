@@ -112,6 +112,10 @@ class ManagedLedger:
                 self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
         await self._store.delete_dropped()
 
+    def configure(self, config: ManagedLedgerConfig) -> None:
+        """Use these settings for the ledgers from now on; cursors and intervals keep theirs."""
+        self._config = self._store.config = config
+
     @property
     def writer(self) -> LedgerWriter | None:
         """The open ledger."""

@@ -26,6 +26,8 @@ _MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
 _HEAD_SIZE = _HEAD.size
 _SIZE = struct.Struct(">I")
+_REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
+"""The tag in front of each cluster that a message is to be replicated to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,19 @@ def encode_batch(
 def is_whole(message: bytes) -> bool:
     """Whether the checksum that the producer made fits the message."""
     return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
+
+
+def replication_clusters(message: bytes) -> list[str]:
+    """The clusters that the producer wants the message to be replicated to; none: the namespace's.
+
+    `message` is whole.  Raises `BKDigestMatchException` for one that holds no metadata.
+    """
+    size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
+    start = _HEAD_SIZE + _SIZE.size
+    # Without the field's tag there is no such field, and most messages need not be decoded.
+    if message.find(_REPLICATE_TO, start, start + size) < 0:
+        return []
+    return [*decode_metadata(message).replicate_to]
 
 
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:

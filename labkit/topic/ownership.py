@@ -26,6 +26,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 from labkit.metadata.store import (
     BadVersionError,
@@ -42,6 +43,13 @@ BROKERS = "/loadbalance/brokers"
 _NAMESPACES = "/namespace"
 _RING = 1 << 32
 _BUNDLES_PER_NAMESPACE = 4
+BUNDLE_BOUNDARIES = [
+    f"0x{min(at * _RING // _BUNDLES_PER_NAMESPACE, _RING - 1):08x}"
+    for at in range(_BUNDLES_PER_NAMESPACE + 1)
+]
+"""The bounds of a namespace's bundles, as policies have them."""
+BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
+"""The names of the bundles within their namespace."""
 _RETRY_S = 0.2
 
 
@@ -230,7 +238,10 @@ class TopicOwnership:
 
         Raises `BundleUnloadingError` while its owner is giving it up.
         """
-        bundle = bundle_of(topic)
+        return await self.owner(bundle_of(topic))
+
+    async def owner(self, bundle: NamespaceBundle) -> BrokerAddress | None:
+        """The broker that serves the bundle, as `owner_of`."""
         if self._owned.get(bundle):
             return self._me
         try:

@@ -362,5 +362,10 @@ KINDS: dict[str, Kind] = {
             "the broker could not read what a subscription is to get next, and waits; note: which,"
             " why, and how long",
         ),
+        Kind(
+            "expiry.failed",
+            "the broker could not expire messages, and tries again at the next check; note: the"
+            " subscription, and why",
+        ),
     )
 }

@@ -123,6 +123,7 @@ SENTENCES: dict[str, str] = {
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
     "ledger.delayed": "ledger {ledger} took no entry, and the partition waits[: {note}]",
     "dispatch.delayed": "{node} could not read what consumers are to get[: {note}]",
+    "expiry.failed": "{node} could not expire messages[: {note}]",
 }
 """A template for every kind of event."""
 

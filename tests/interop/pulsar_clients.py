@@ -21,8 +21,10 @@ from tests.interop.apache import COMPILE_TIMEOUT_S, JVM_OPTIONS, NotToBeHad, cac
 HERE = Path(__file__).parent
 POM = HERE / "pulsar_pom.xml"
 JAVA_SOURCES = HERE / "pulsar_java"
+ADMIN_SOURCES = HERE / "pulsar_admin"
 GO_SOURCES = HERE / "pulsar_go"
 
+NEWEST_JAVA = "4.2.4"
 GO_TIMEOUT_S = 180
 """To fetch and compile the client for Go; what is done by then is kept for the next run."""
 SCENARIO_TIMEOUT_S = 90
@@ -80,17 +82,26 @@ async def _line(process: Process) -> str:
 
 def _java_command(version: str) -> list[str]:
     """Starts the program on this version of the client for Java.  Raises `NotToBeHad`."""
+    return _on_java(version, JAVA_SOURCES, "Driver")
+
+
+def admin_calls_command() -> list[str]:
+    """Starts the program that calls the newest admin library.  Raises `NotToBeHad`."""
+    return _on_java(NEWEST_JAVA, ADMIN_SOURCES, "AdminCalls")
+
+
+def _on_java(version: str, folder: Path, main_class: str) -> list[str]:
     if missing := [name for name in ("mvn", "java", "javac") if shutil.which(name) is None]:
         raise NotToBeHad(f"{', '.join(missing)} not on the PATH; install Maven and a JDK")
     jars = fetch_jars("pulsar", POM, f"-Dpulsar.version={version}")
-    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    sources = sorted(folder.glob("*.java"))
 
     def compile_into(folder: str) -> None:
         compile_them = ["javac", "-d", folder, "-cp", f"{jars}/*", *map(str, sources)]
         subprocess.run(compile_them, check=True, timeout=COMPILE_TIMEOUT_S)
 
     classes = cached("pulsar-java", _key(sources, version), compile_into)
-    return ["java", *JVM_OPTIONS, "-cp", f"{jars}{os.sep}*{os.pathsep}{classes}", "Driver"]
+    return ["java", *JVM_OPTIONS, "-cp", f"{jars}{os.sep}*{os.pathsep}{classes}", main_class]
 
 
 def _go_command() -> list[str]:
@@ -134,7 +145,7 @@ def _scenarios(pattern: str, sources: Iterable[Path]) -> list[str]:
 _IN_JAVA = _scenarios(r'scenarios\.put\(\s*"(\w+)"', JAVA_SOURCES.glob("*.java"))
 
 PROGRAMS = {
-    "java": Program(_IN_JAVA, lambda: _java_command("4.2.4")),
+    "java": Program(_IN_JAVA, lambda: _java_command(NEWEST_JAVA)),
     "java-long-term": Program(_IN_JAVA, lambda: _java_command("4.0.13")),
     "go": Program(_scenarios(r'^\t"(\w+)":', GO_SOURCES.glob("scenarios.go")), _go_command),
 }

@@ -4,7 +4,7 @@ import asyncio
 import json
 import struct
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -16,67 +16,23 @@ from labkit.live.admin_server import MOST_CONNECTIONS, admin_server
 from labkit.live.net import LOOPBACK
 from labkit.live.peer_log import PeerLog
 from labkit.metadata.registration import register_bookie
-from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.metadata.store import ANY_VERSION
+from labkit.model.proto.pulsar_pb2 import Schema, ServerError
+from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.schema_storage import Located, SchemaStorage, StoredSchema
 from labkit.pulsar.schemas import Schemas
 from labkit.topic.names import LONGEST_NAME
-from tests.pulsar.held import HeldBroker, held_broker
+from tests.live.admin_site import TIMEOUT_S, Site, running_site
 from tests.topic.clients import NOW_MS, PlayedClient
-from tests.until import until_true
+from tests.until import until
 
 PARTITIONS = "/admin/v2/persistent/t/n/x/partitions"
-TIMEOUT_S = 30
-
-
-@dataclass
-class Site:
-    """A running server, and what it logged."""
-
-    broker: HeldBroker
-    port: int
-    lines: list[str] = field(default_factory=list)
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(LOOPBACK, self.port)
-
-    async def say(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
-        """The status of the answer; `more` are headers, an empty one is left out."""
-        return (await self.ask(method, path, body, **more))[0]
-
-    async def ask(
-        self, method: str, path: str, body: bytes = b"", **more: str
-    ) -> tuple[int, str, str]:
-        """Status, content type and body of the answer."""
-        headers = {
-            "Host": f"{LOOPBACK}:{self.port}",
-            "Connection": "close",
-            "Content_Length": f"{len(body)}",
-            "Content_Type": "application/json",
-            **more,
-        }
-        lines = [f"{key.replace('_', '-')}: {value}\r\n" for key, value in headers.items() if value]
-        request = f"{method} {path} HTTP/1.1\r\n{''.join(lines)}\r\n"
-        reader, writer = await self.connect()
-        async with asyncio.timeout(TIMEOUT_S):
-            writer.write(request.encode("latin-1") + body)
-            answer = await reader.read()
-        writer.close()
-        assert answer.startswith(b"HTTP/1.1 "), answer
-        head, _, rest = answer.decode().partition("\r\n\r\n")
-        kinds = [line for line in head.split("\r\n") if line.startswith("Content-Type: ")]
-        return int(head.split()[1]), "".join(kinds).removeprefix("Content-Type: "), rest
 
 
 @pytest_asyncio.fixture
 async def site() -> AsyncIterator[Site]:
-    broker = held_broker()
-    [socket] = bind_sockets(0, LOOPBACK)
-    found = Site(broker, socket.getsockname()[1])
-    server = admin_server(broker, PeerLog("broker-1", lambda: 0.0, found.lines.append))
-    server.add_sockets([socket])
-    yield found
-    server.stop()
-    await server.close_all_connections()
+    async with running_site() as site:
+        yield site
 
 
 async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
@@ -159,7 +115,8 @@ async def test_partitions_of_a_topic_are_deleted_however_many_its_node_says(site
 
 
 async def test_a_node_that_would_be_too_large_is_not_written(site: Site) -> None:
-    await site.broker.store.create("/admin/policies/t/n", b'{"x": "' + b"x" * 999_000 + b'"}')
+    large = b'{"x": "' + b"x" * 999_000 + b'"}'
+    await site.broker.store.set("/admin/policies/t/n", large, ANY_VERSION)
     path = f"/admin/v2/namespaces/t/n/permissions/{'r' * 2000}"
     assert await site.say("POST", path, b'["produce"]') == 413
 
@@ -181,24 +138,56 @@ async def test_a_client_that_is_slow_with_a_request_is_disconnected(
     server.stop()
 
 
-async def test_connections_beyond_the_bound_are_closed_and_make_room_when_they_go(
-    site: Site,
-) -> None:
-    held = [await site.connect() for _ in range(MOST_CONNECTIONS)]
-    reader, writer = await site.connect()
+async def begun(site: Site, count: int, beginning: bytes) -> list[asyncio.StreamReader]:
+    """Connections that have sent this, in the order in which the server accepted them."""
+    readers = []
+    for _ in range(count):
+        reader, writer = await site.connect()
+        writer.write(beginning)
+        readers.append(reader)
+    return readers
+
+
+async def test_unfinished_requests_lock_nobody_out(site: Site) -> None:
+    readers = await begun(site, MOST_CONNECTIONS, b"GET /admin/v2/brokers HTTP/1.1\r\nHost: loc")
+    assert await site.say("GET", "/admin/v2/brokers") == 200
     async with asyncio.timeout(TIMEOUT_S):
-        assert await reader.read() == b""
-    writer.close()
-    for _, other in held:
-        other.close()
+        assert await readers[0].read() == b""
+    assert not any(reader.at_eof() for reader in readers[2:])
 
-    async def is_served() -> bool:
-        try:
-            return await site.say("GET", PARTITIONS) == 404
-        except (AssertionError, ConnectionError):
-            return False
 
-    await until_true(is_served)
+async def test_an_idle_connection_makes_room_when_none_is_silent(site: Site) -> None:
+    request = f"GET /admin/v2/brokers HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
+    readers = await begun(site, MOST_CONNECTIONS, request)
+    async with asyncio.timeout(TIMEOUT_S):
+        for reader in readers:
+            await reader.readuntil(b'8080"]')
+        assert await site.say("GET", "/admin/v2/brokers") == 200
+        assert await readers[0].read() == b""
+    assert not any(reader.at_eof() for reader in readers[2:])
+
+
+async def test_a_request_that_is_being_served_is_not_displaced(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, under_way = asyncio.Event(), []
+
+    async def get(*_: object) -> None:
+        under_way.append(1)
+        await goes_on.wait()
+        raise BrokerError(ServerError.TopicNotFound, "no schema")
+
+    monkeypatch.setattr(site.broker.schemas, "get", get)
+    request = f"GET {SCHEMA} HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
+    readers = await begun(site, MOST_CONNECTIONS, request)
+    await until(lambda: len(under_way) == MOST_CONNECTIONS)
+    [dropped] = await begun(site, 1, request)
+    async with asyncio.timeout(TIMEOUT_S):
+        with suppress(ConnectionError):
+            assert await dropped.read() == b""
+        goes_on.set()
+        for reader in readers:
+            assert b"no schema" in await reader.readuntil(b"}")
 
 
 @pytest.mark.parametrize(
@@ -258,15 +247,14 @@ async def test_a_broker_is_well_while_a_ledger_finds_its_bookies(site: Site) -> 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("HEAD", PARTITIONS, 405),
-        ("OPTIONS", PARTITIONS, 405),
-        ("PATCH", PARTITIONS, 405),
+        ("HEAD", PARTITIONS, 501),
+        ("OPTIONS", PARTITIONS, 501),
+        ("PATCH", PARTITIONS, 501),
         ("TRACE", PARTITIONS, 405),
-        ("OPTIONS", "/nowhere", 404),
+        ("OPTIONS", "/nowhere", 501),
         ("GET", "/admin/v2/persistent/t/n/%ff/partitions", 400),
-        ("GET", "/admin/v2/brokers/version", 404),
-        ("GET", "/admin/v2/brokers/configuration", 404),
-        ("GET", "/admin/v2/brokers/leaderBroker", 404),
+        ("GET", "/admin/v2/brokers/configuration", 501),
+        ("GET", "/admin/v2/brokers/leaderBroker", 501),
     ],
 )
 async def test_every_refusal_is_json_with_a_reason(
@@ -281,7 +269,11 @@ async def test_every_refusal_is_json_with_a_reason(
 
 @pytest.mark.parametrize("name", ["standalone", "versions", "ready-cluster"])
 async def test_the_brokers_of_any_cluster_are_listed(site: Site, name: str) -> None:
-    assert await site.ask("GET", f"/admin/v2/brokers/{name}") == (200, "application/json", "[]")
+    assert await site.ask("GET", f"/admin/v2/brokers/{name}") == (
+        200,
+        "application/json",
+        '["127.0.0.1:8080"]',
+    )
 
 
 SCHEMA = "/admin/v2/schemas/t/n/x/schema"

@@ -124,7 +124,6 @@ def test_a_bookie_does_not_start_without_what_decides_on_durability_place_or_acc
         "anonymousUserRole=somebody",
         "tlsRequireTrustedClientCertOnConnect=true",
         "encryptionRequireOnProducer=true",
-        "ttlDurationDefaultInSeconds=60",
         "managedLedgerDigestType=MAC",
         "managedLedgerOffloadDriver=aws-s3",
         "bookkeeperClientIsolationGroups=group",

@@ -1,6 +1,7 @@
 """A broker on a store in memory and ledgers that the test fills, and clients as bare frames."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from labkit.pulsar.authentication import Authenticate
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
+from labkit.pulsar.policies import policies_path
+from labkit.pulsar.tenants import new_policies
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.append_queue import PendingEntry, by_appender
 from labkit.topic.managed_ledger import ManagedLedger
@@ -38,6 +41,8 @@ def message(sequence_id: int = 0) -> bytes:
 class _Session(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
+        namespace = json.dumps(new_policies("standalone")).encode()
+        self.tree.create(policies_path("public/default"), namespace, 0, False)
         self.actions: list[Callable[[], None]] = []
 
     def on_new_session(self, action: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from labkit.pulsar.authentication import Identity
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
-from tests.pulsar.admin import NOTHING, ask, done, topic_path
+from tests.pulsar.admin import NOTHING, ask, done, make_namespace, topic_path
 from tests.pulsar.client import connect, receive_all, received_payloads, send_all
 from tests.pulsar.raw import raw_client
 from tests.pulsar.serving import serving
@@ -248,6 +248,7 @@ def test_a_bundle_is_unloaded_and_its_topics_go_on(
 def test_a_namespaces_policies_are_kept_and_removed(
     brokers: LocalCluster, topic: str, what: str, body: Any
 ) -> None:
+    make_namespace(brokers, f"public/{topic}")
     path = f"/admin/v2/namespaces/public/{topic}/{what}"
     assert ask(brokers, "GET", path) == (HTTPStatus.NO_CONTENT, None)
     done(brokers, "POST", path, body)
@@ -260,6 +261,7 @@ def test_a_namespaces_policies_are_kept_and_removed(
 def test_deduplication_of_a_namespace_counts_for_its_topics(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
+    make_namespace(brokers, f"public/{topic}")
     done(brokers, "POST", f"/admin/v2/namespaces/public/{topic}/deduplication", True)
     name = f"persistent://public/{topic}/t"
     for _ in range(2):
@@ -281,8 +283,8 @@ def test_brokers_are_listed_and_well(brokers: LocalCluster) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/admin/v2/nowhere", HTTPStatus.NOT_FOUND),
-        ("POST", "/admin/v2/brokers/health", HTTPStatus.METHOD_NOT_ALLOWED),
+        ("GET", "/admin/v2/nowhere", HTTPStatus.NOT_IMPLEMENTED),
+        ("POST", "/admin/v2/brokers/health", HTTPStatus.NOT_IMPLEMENTED),
         ("GET", topic_path("not-there", "/internalStats"), HTTPStatus.NOT_FOUND),
         ("PUT", topic_path("x-partition-1", PARTITIONS), HTTPStatus.BAD_REQUEST),
     ],

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
+from labkit.model import crc32c
 from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandGetSchema,
@@ -18,7 +19,9 @@ from labkit.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.pulsar.frames import encode_frame
-from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message
+from labkit.topic.messages import decode_metadata
+from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending
+from tests.until import until
 
 COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 NOT_SERVED = [
@@ -26,6 +29,15 @@ NOT_SERVED = [
     for field in BaseCommand.DESCRIPTOR.fields
     if field.message_type is CommandNotServed.DESCRIPTOR
 ]
+
+
+def replicated_message(clusters: list[str]) -> bytes:
+    """A message as a client sends it that wants it in these clusters."""
+    metadata = decode_metadata(message())
+    metadata.replicate_to.extend(clusters)
+    encoded = metadata.SerializeToString()
+    rest = len(encoded).to_bytes(4, "big") + encoded + b"x"
+    return (0x0E01).to_bytes(2, "big") + crc32c.value(rest).to_bytes(4, "big") + rest
 
 
 @pytest.fixture
@@ -155,3 +167,60 @@ async def test_a_listener_that_no_broker_has_is_named(client: FrameClient) -> No
     answer = await client.answer(BaseCommand.LOOKUP_RESPONSE)
     assert answer.error == ServerError.NotAllowedError
     assert "'outside'" in answer.message
+
+
+@pytest.mark.parametrize("clusters", [["far"], ["standalone", "far"]])
+async def test_a_message_for_other_clusters_is_refused_by_name(
+    broker: HeldBroker, client: FrameClient, clusters: list[str]
+) -> None:
+    await broker.start()
+    await client.produce()
+    client.give(sending(0, replicated_message(clusters)))
+    refusal = await client.answer(BaseCommand.SEND_ERROR)
+    assert refusal.error == ServerError.NotAllowedError
+    assert "replicationClusters names far" in refusal.message
+    assert broker.ledger().entries == []
+
+
+@pytest.mark.parametrize("clusters", [[], ["__local__"], ["standalone"]])
+async def test_a_message_for_this_cluster_is_stored(
+    broker: HeldBroker, client: FrameClient, clusters: list[str]
+) -> None:
+    await broker.start()
+    await client.produce()
+    client.give(sending(0, replicated_message(clusters)))
+    await until(lambda: len(broker.ledger().entries) == 1)
+
+
+async def test_a_subscription_whose_state_is_to_be_replicated_is_refused_by_name(
+    client: FrameClient,
+) -> None:
+    subscribe = CommandSubscribe(
+        topic=TOPIC,
+        subscription="sub",
+        subType=CommandSubscribe.Shared,
+        consumer_id=1,
+        request_id=77,
+        replicate_subscription_state=True,
+    )
+    client.say(BaseCommand.SUBSCRIBE, subscribe=subscribe)
+    answer = await client.answer(BaseCommand.ERROR)
+    assert (answer.request_id, answer.error) == (77, ServerError.NotAllowedError)
+    assert "replicateSubscriptionState" in answer.message
+
+
+@pytest.mark.parametrize("topic", ["persistent://public/none/x", "persistent://none/ns/x"])
+async def test_a_topic_in_an_unknown_namespace_is_not_found(
+    broker: HeldBroker, client: FrameClient, topic: str
+) -> None:
+    metadata = CommandPartitionedTopicMetadata(
+        topic=topic, request_id=1, metadata_auto_creation_enabled=True
+    )
+    client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=metadata)
+    answer = await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)
+    assert answer.error == ServerError.TopicNotFound
+    client.say(BaseCommand.LOOKUP, lookupTopic=CommandLookupTopic(topic=topic, request_id=2))
+    answer = await client.answer(BaseCommand.LOOKUP_RESPONSE)
+    assert answer.error == ServerError.TopicNotFound
+    assert "does not exist" in answer.message
+    assert broker.ownership.owned == []
