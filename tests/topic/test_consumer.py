@@ -140,6 +140,7 @@ async def test_consumer_goes_on_behind_ledgers_that_were_trimmed(
     consumer = topic.consumer()
     assert len(await consumer.receive(2)) == 2
     cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
+    await cursor.flush()
     await until_true(partial(has_ledgers, topic, 3))
     assert await ledger.trim() == [ids[0].ledger_id, ids[5].ledger_id]
     rest = await receive_all(consumer)
