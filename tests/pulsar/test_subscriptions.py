@@ -42,6 +42,10 @@ class SubscribedLedger(MemoryLedger):
     def cursors(self) -> Mapping[str, ManagedCursor]:
         return self.by_name
 
+    @property
+    def terminated(self) -> None:
+        return None
+
     def when_confirmed(self, action: Callable[[], None]) -> None:
         """Nothing is stored in these tests."""
 
@@ -61,6 +65,7 @@ class Topic:
 
     def __init__(self) -> None:
         self.ledger = SubscribedLedger()
+        self.producers: dict[str, object] = {}
         self.subscriptions = Subscriptions(self.ledger, surroundings())
 
     async def subscribed(self, client: Client, name: str = "sub") -> Subscription:
@@ -138,6 +143,7 @@ class Wired(Client):
     def __init__(self, topic: Topic) -> None:
         super().__init__()
         self.topic_served = topic
+        self.schemas = self
         self.closed = False
         self.handlers: Handlers = {}
         self._close_actions: list[Callable[[], None]] = []
@@ -165,6 +171,9 @@ class Wired(Client):
 
     async def check_exists(self, _: str) -> None:
         """It does."""
+
+    async def check_consumer(self, *_: object, **__: object) -> None:
+        """Its schema fits."""
 
     # What the client does
 
