@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LESSONS = Path("labkit/lessons/source")
-LONGEST_FUNCTION_LINES = 60
-LONGEST_MODULE_LINES = 400
 
 # Each of these belongs to somebody's machine or network, not to the project.
 PRIVATE = re.compile(
@@ -53,18 +50,6 @@ def sources() -> list[Path]:
     return [f for f in python if f.parent != LESSONS]
 
 
-def functions(source: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function and method of a file, nested ones too."""
-    for node in ast.walk(ast.parse((ROOT / source).read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
-def last_line_of(function: ast.stmt) -> int:
-    assert function.end_lineno is not None
-    return function.end_lineno
-
-
 def test_imports_follow_the_rules_of_pyproject() -> None:
     run = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
@@ -74,21 +59,6 @@ def test_imports_follow_the_rules_of_pyproject() -> None:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-
-
-def test_no_function_is_longer_than_sixty_lines() -> None:
-    long = [
-        f"{source}: {function.name}, {length} lines"
-        for source in sources()
-        for function in functions(source)
-        if (length := last_line_of(function) - function.lineno + 1) > LONGEST_FUNCTION_LINES
-    ]
-    assert long == []
-
-
-def test_no_module_is_longer_than_four_hundred_lines() -> None:
-    long = [f for f in sources() if len((ROOT / f).read_text().splitlines()) > LONGEST_MODULE_LINES]
-    assert names(long) == []
 
 
 def test_no_committed_file_names_a_machine_or_a_package_registry() -> None:
