@@ -36,7 +36,7 @@ from avro.schema import (
     make_avsc_object,
 )
 
-from labkit.model.errors import LabkitError
+from labkit.pulsar.schema_types import InvalidDefinitionError
 
 LARGEST_DEFINITION = 128 * 1024
 """In bytes.  The library needs a second for an ill-natured definition of this size."""
@@ -47,10 +47,6 @@ _MOST_STEPS = 20_000
 _LONGEST_REASON = 200
 _NAME = re.compile(r"(?!\d)[\w$]+")
 """Pulsar also takes letters of any alphabet, and `$`, which is in the names of Java's classes."""
-
-
-class InvalidDefinitionError(LabkitError):
-    """The bytes are not the definition of an Avro schema."""
 
 
 class _TooManyStepsError(Exception):

@@ -17,13 +17,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from labkit.model.proto.pulsar_pb2 import Schema, ServerError
-from labkit.pulsar.avro_compatibility import (
-    InvalidDefinitionError,
-    parse_definition,
-    reading_problem,
-)
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.schema_types import NotAPairError, pair_of, type_name
+from labkit.pulsar.schema_types import InvalidDefinitionError, NotAPairError, pair_of, type_name
 
 _COMPARED = (Schema.Avro, Schema.Json)
 RECORDS = (*_COMPARED, Schema.Protobuf)
@@ -93,6 +88,8 @@ def incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
 def _definition_problem(schema: Schema) -> str:
     kind, definition = schema.type, schema.schema_data
     if kind in RECORDS:
+        from labkit.pulsar.avro_compatibility import parse_definition
+
         is_union = parse_definition(definition).type == "union"
         return "it is a union" if kind == Schema.Avro and is_union else ""
     if kind == Schema.KeyValue:
@@ -120,6 +117,8 @@ def _misfit(old: Schema, new: Schema, strategy: Strategy) -> str:
 
 
 def _misfit_of_records(old: bytes, new: bytes, strategy: Strategy) -> str:
+    from labkit.pulsar.avro_compatibility import parse_definition, reading_problem
+
     older, newer = parse_definition(old), parse_definition(new)
     problem = ""
     if not strategy.value.startswith("FORWARD"):

@@ -17,6 +17,10 @@ _LENGTH = struct.Struct(">i")
 _PARTS = ("key", "value")
 
 
+class InvalidDefinitionError(LabkitError):
+    """The bytes are not the definition of an Avro schema."""
+
+
 class NotAPairError(LabkitError):
     """A KeyValue schema whose definition, or whose types, cannot be read."""
 

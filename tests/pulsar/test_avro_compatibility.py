@@ -10,10 +10,10 @@ import pytest
 
 from labkit.pulsar.avro_compatibility import (
     LARGEST_DEFINITION,
-    InvalidDefinitionError,
     parse_definition,
     reading_problem,
 )
+from labkit.pulsar.schema_types import InvalidDefinitionError
 from tests.processor_time import processor_time
 
 
