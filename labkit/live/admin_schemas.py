@@ -120,7 +120,7 @@ _TOPIC = f"/admin/v2/schemas/{TOPIC}"
 
 SCHEMA_ROUTES: Routes = {
     f"{_TOPIC}/schema": {"GET": _schema, "POST": _post, "DELETE": _delete},
-    rf"{_TOPIC}/schema/([0-9]{{1,18}})": {"GET": _schema},
+    rf"{_TOPIC}/schema/([0-9]{{1,100}})": {"GET": _schema},
     f"{_TOPIC}/schemas": {"GET": _schemas},
     f"{_TOPIC}/metadata": {"GET": _metadata},
     f"{_TOPIC}/version": {"POST": _version},

@@ -23,9 +23,13 @@ class Site:
     broker: HeldBroker
     port: int
     lines: list[str] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    """Kept, because a writer that is collected closes its connection."""
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(LOOPBACK, self.port)
+        reader, writer = await asyncio.open_connection(LOOPBACK, self.port)
+        self.writers.append(writer)
+        return reader, writer
 
     async def say(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
         """The status of the answer; `more` are headers, an empty one is left out."""

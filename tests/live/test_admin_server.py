@@ -172,12 +172,12 @@ async def test_a_request_that_is_being_served_is_not_displaced(
 ) -> None:
     goes_on, under_way = asyncio.Event(), []
 
-    async def get(*_: object) -> None:
+    async def find(*_: object) -> None:
         under_way.append(1)
         await goes_on.wait()
         raise BrokerError(ServerError.TopicNotFound, "no schema")
 
-    monkeypatch.setattr(site.broker.schemas, "get", get)
+    monkeypatch.setattr(site.broker.schemas, "find", find)
     request = f"GET {SCHEMA} HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
     readers = await begun(site, MOST_CONNECTIONS, request)
     await until(lambda: len(under_way) == MOST_CONNECTIONS)
