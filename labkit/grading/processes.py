@@ -19,7 +19,7 @@ from typing import Any
 
 from labkit.grading.channel import Channel, ChannelError
 from labkit.grading.records import rows_of
-from labkit.grading.results import NOT_GRADED, REFUSED, Result
+from labkit.grading.results import NOT_GRADED, REFUSED, Result, storable
 from labkit.grading.sandbox import Limits
 from labkit.grading.submissions import Submission
 from labkit.lessons.apart import limit_memory
@@ -100,7 +100,7 @@ class _Process:
                 self._end(NOT_GRADED, "The process that graded this submission ended.")
             return
         if "plan" in message:
-            self._notebooks.append(dict.fromkeys(message["plan"]))
+            self._notebooks.append(dict.fromkeys(map(storable, message["plan"])))
         elif "result" in message:
             result = Result(**message["result"])
             self._notebooks[-1][result.exercise] = result

@@ -59,6 +59,11 @@ class UnfinishedRun:
     def _state_of(self, submission: Submission) -> list[str]:
         states = [self._settings, submission.problem]
         for file in (*submission.notebooks, *submission.records):
-            found = file.lstat()
-            states.append(f"{file} {found.st_size} {found.st_mtime_ns}")
+            try:
+                found = file.lstat()
+            except OSError as error:
+                # Such as a folder that may be listed and not entered.
+                states.append(f"{file} {error}")
+            else:
+                states.append(f"{file} {found.st_size} {found.st_mtime_ns}")
         return states
