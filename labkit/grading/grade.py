@@ -192,6 +192,8 @@ def _outcome(student: str, exercise: Exercise, far: FarSession | None, answer: A
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
     except MemoryError:
         raise
+    except MissingPart as missing:
+        return _not_graded(student, exercise.name, str(missing))
     except CannotCrossError as error:
         card = _refused(exercise, f"The answer cannot be judged: {error}.")
     except Exception as error:  # noqa: BLE001

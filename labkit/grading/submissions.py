@@ -44,7 +44,7 @@ def submissions_of(places: list[Path]) -> list[Submission]:
     """
     found: dict[str, Submission] = {}
     for place in places:
-        if not place.exists():
+        if not os.path.lexists(place):
             raise SubmissionsError(f"there is no {place}")
         submission = _submission_in(place)
         if submission.student in found:
@@ -58,7 +58,9 @@ def submissions_of(places: list[Path]) -> list[Submission]:
 
 
 def _submission_in(place: Path) -> Submission:
-    name = place.resolve().name if place.is_dir() else place.resolve().stem
+    # Not what a link leads to: that can be another student's.
+    named = Path(os.path.abspath(place))
+    name = named.name if place.is_dir() else named.stem
     # A folder's name need not be UTF-8, as the reports are.
     empty = Submission(os.fsencode(name).decode("utf-8", "backslashreplace"), ())
     if not place.is_dir():
