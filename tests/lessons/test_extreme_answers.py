@@ -2,6 +2,7 @@
 
 import pkgutil
 from collections.abc import Iterator
+from functools import partial
 from inspect import signature
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -13,7 +14,7 @@ from labkit.lessons.apart import apart
 from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, all_exercises, load_lesson
 
-_WALL_S = 300.0
+_WALL_S = 100.0
 """Far more than a trial takes on a busy machine; it ends one that does not stop."""
 _OF_KIND: dict[Any, tuple[Any, ...]] = {
     int: (2**62, -(2**62), 3 * 10**10, 10**6, 10**400),
@@ -66,13 +67,9 @@ def test_a_trial_refuses_extreme_values_with_little_time_and_memory(exercise: Ex
     names = ", ".join(signature(exercise.like).parameters)
     for extreme in _extremes(get_type_hints(exercise.like)["return"]):
         answer = eval(f"lambda {names}: extreme", {"extreme": extreme, "__name__": "__main__"})
-        told = apart(lambda learner: _in_words(exercise, learner), answer, _WALL_S, wall_s=_WALL_S)
-        assert isinstance(told, tuple), (told, repr(extreme)[:60])
-        outcome, message, counterexample = told
-        assert outcome == "refused"
-        assert len(message) + len(counterexample) < 20_000
+        told = apart(partial(_outcome, exercise), answer, _WALL_S, wall_s=_WALL_S)
+        assert told == "refused", (told, repr(extreme)[:60])
 
 
-def _in_words(exercise: Exercise, learner: Any) -> tuple[str, str, str]:
-    card = card_of(exercise, learner)
-    return card.outcome.name.lower(), card.message, str(card.counterexample)
+def _outcome(exercise: Exercise, learner: Any) -> str:
+    return card_of(exercise, learner).outcome.name.lower()
