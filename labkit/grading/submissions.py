@@ -58,7 +58,7 @@ def submissions_of(places: list[Path]) -> list[Submission]:
 
 
 def _submission_in(place: Path) -> Submission:
-    # Not what a link leads to: that can be another student's.
+    # The name of a link, not of its target, which can be another student's folder.
     named = Path(os.path.abspath(place))
     name = named.name if place.is_dir() else named.stem
     # A folder's name need not be UTF-8, as the reports are.
@@ -98,14 +98,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def read_regular(file: Path, most_bytes: int) -> bytes:
-    """All bytes of a regular file.
+    """Return all bytes of a regular file.
 
     Raises ValueError for anything else, such as a link or a pipe, and for a larger file, and
     OSError.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise ValueError("it is a link, or no regular file")
-    # Whatever takes the file's place now is neither followed nor waited for.
+    # If the file was replaced since, do not follow a link and do not wait for a pipe.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
