@@ -2,9 +2,10 @@
 
 A submission runs in a sandbox: a process without network, whose time, memory, processes and files
 are limited.  The verdict is reached outside the sandbox, by the trials that `check` uses, in a
-process of the submission's own: nothing that a stranger wrote is parsed in the main process.  Where a trial calls the learner's function, the call crosses a pipe as JSON.  So the submission's
-code can give wrong answers or none, and nothing that it replaces can change what the trial makes of
-them.
+separate process for each submission, because the main process parses nothing that a stranger wrote.
+Where a trial calls the learner's function, the call crosses a pipe as JSON.  So the submission's
+code can return wrong values or none, and nothing that it replaces can change what the trial makes
+of them.
 
     values       what crosses the pipe, and what does not
     sandbox      the process of one submission: bubblewrap, and its limits
