@@ -1,10 +1,11 @@
 """Grading: strangers' answers to the exercises, judged without trusting their code.
 
 A submission runs in a sandbox: a process without network, whose time, memory, processes and files
-are limited.  The verdict is reached in the grader's process, by the trials that `check` uses.
+are limited.  The verdict is reached outside the sandbox, by the trials that `check` uses, in a
+separate process for each submission, because the main process parses nothing that a stranger wrote.
 Where a trial calls the learner's function, the call crosses a pipe as JSON.  So the submission's
-code can give wrong answers or none, and nothing that it replaces can change what the trial makes of
-them.
+code can return wrong values or none, and nothing that it replaces can change what the trial makes
+of them.
 
     values       what crosses the pipe, and what does not
     sandbox      the process of one submission: bubblewrap, and its limits
@@ -12,7 +13,12 @@ them.
     slices       which statements of a notebook its answers need
     frames       tables for a Spark job, and what comes back
     border       the grader's end of the pipe: a learner's function as a function of the grader
+    channel      the messages on the pipe, and their limits
+    submissions  what students handed in, found and read with limits
     grade        one submission -> a result for each exercise
+    processes    the process of each submission
+    results      how an answer went, in texts of limited length
+    unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       results -> a table, Parquet, a page for each student, a notebook for the class
     withheld     labkit's own answers, which a submission cannot call

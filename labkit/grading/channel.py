@@ -1,8 +1,8 @@
-"""channel: messages between processes of which one may run a stranger's code.
+"""channel: messages between two processes, one of which may run a stranger's code.
 
-A message is JSON behind its length.  The receiver bounds the size of a message, the number and the
-size of all messages, and the time until a message is complete: a sender that never stops, stops in
-the middle of a message or never reads costs no more than that.
+A message is its length followed by JSON.  The receiver limits the size of each message, the number
+and total size of all messages, and the time until a message is complete, so it survives a sender
+that never stops, stops in the middle of a message or never reads.
 """
 
 import json
@@ -52,7 +52,7 @@ class Channel:
             raise ChannelError("its process has ended") from error
 
     def receive(self, until: float = math.inf) -> dict[str, Any]:
-        """The next message.  Raises `ChannelError`."""
+        """Return the next message.  Raises `ChannelError`."""
         (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, until))
         self._messages_left -= 1
         self._bytes_left -= size
@@ -72,7 +72,7 @@ class Channel:
         pieces = []
         while size:
             left = _left(until)
-            # Also when something is there to read: a process that never stops sending is late, too.
+            # Check the time even if data is available: a sender that never stops is late, too.
             if left == 0 or not select.select([self._incoming], [], [], left)[0]:
                 raise ChannelError("it did not come to an end in time")
             piece = os.read(self._incoming, min(size, _PIECE_BYTES))

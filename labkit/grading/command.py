@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable
 
+from labkit import __version__
 from labkit.grading.handout import (
     hand_out,
     hand_out_to_nbgrader,
@@ -29,11 +30,11 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
         require_sandbox()
     submissions = submissions_of(arguments.folders)
     limits = Limits(exercise_s=arguments.seconds)
-    run = UnfinishedRun(arguments.out, f"{limits} {is_shut_in}")
+    run = UnfinishedRun(arguments.out, f"{__version__} {limits} {is_shut_in}")
     pages = pages_of([each.student for each in submissions], arguments.out)
     done = {each: found for each in submissions if (found := run.graded(each)) is not None}
     if done:
-        say(f"{len(done)} submissions are graded already, by a run that did not come to its end")
+        say(f"an interrupted run graded {len(done)} of {len(submissions)} submissions; resuming")
     rest = [each for each in submissions if each not in done]
     for graded in grade_all(rest, limits, is_shut_in, arguments.jobs or os.cpu_count() or 1):
         say("\n".join([table(graded.results), *map(printable, graded.problems)]))

@@ -20,7 +20,7 @@ from typing import Any
 
 from labkit.grading.border import Border, Foreign, Packed, Remote
 from labkit.grading.frames import READER, FarSession
-from labkit.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+from labkit.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result, storable
 from labkit.grading.sandbox import Limits, require_sandbox
 from labkit.grading.slices import CHECKS, code_cells
 from labkit.grading.submissions import Submission, read_regular
@@ -67,8 +67,10 @@ def judged(submission: Submission, limits: Limits, is_shut_in: bool) -> Iterator
                 yield replace(each, variant=variant)
             continue
         has_exercises = True
-        yield (notebook.stem,)
-        yield result(exercise=notebook.stem, outcome=REFUSED, message=problem)
+        # A file name need not be UTF-8, as the reports are.
+        name = storable(notebook.stem)
+        yield (name,)
+        yield result(exercise=name, outcome=REFUSED, message=problem)
     if not has_exercises:
         nothing = "No exercise is checked in this submission."
         yield ("-",)
@@ -190,6 +192,8 @@ def _outcome(student: str, exercise: Exercise, far: FarSession | None, answer: A
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
     except MemoryError:
         raise
+    except MissingPart as missing:
+        return _not_graded(student, exercise.name, str(missing))
     except CannotCrossError as error:
         card = _refused(exercise, f"The answer cannot be judged: {error}.")
     except Exception as error:  # noqa: BLE001

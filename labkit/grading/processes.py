@@ -19,7 +19,7 @@ from typing import Any
 
 from labkit.grading.channel import Channel, ChannelError
 from labkit.grading.records import rows_of
-from labkit.grading.results import NOT_GRADED, REFUSED, Result
+from labkit.grading.results import NOT_GRADED, REFUSED, Result, storable
 from labkit.grading.sandbox import Limits
 from labkit.grading.submissions import Submission
 from labkit.lessons.apart import limit_memory
@@ -33,7 +33,7 @@ runs a trial has a limit as well."""
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What one submission came to: its results, the rows of its records, and what was left out."""
+    """The outcome of one submission: results, rows of its records, and what was left out."""
 
     submission: Submission
     results: list[Result]
@@ -50,7 +50,7 @@ def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> Gr
 def grade_all(
     submissions: list[Submission], limits: Limits, is_shut_in: bool, jobs: int
 ) -> Iterator[Graded]:
-    """What each submission came to, as they end; `jobs` of them are graded at a time."""
+    """Yield each submission's outcome as soon as it ends; grade `jobs` submissions at a time."""
     waiting, running = deque(submissions), dict[Connection, _Process]()
     try:
         while waiting or running:
@@ -91,7 +91,7 @@ class _Process:
         writer.close()
 
     def hear(self) -> None:
-        """Take the next message; the process has sent a part of it, or has ended."""
+        """Receive the next message, a part of which has arrived, or notice the process's end."""
         try:
             message = self._channel.receive(self.until)
         except ChannelError:
@@ -100,7 +100,7 @@ class _Process:
                 self._end(NOT_GRADED, "The process that graded this submission ended.")
             return
         if "plan" in message:
-            self._notebooks.append(dict.fromkeys(message["plan"]))
+            self._notebooks.append(dict.fromkeys(map(storable, message["plan"])))
         elif "result" in message:
             result = Result(**message["result"])
             self._notebooks[-1][result.exercise] = result
@@ -117,7 +117,7 @@ class _Process:
             self._end(REFUSED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
-        """Fill in the exercises without a result; if there are none, a `why` is a result itself."""
+        """Report `why` for each exercise without a result, or once if every exercise has one."""
         self.kill()
         self.is_over = True
         missing = Result.bounded(
@@ -140,7 +140,7 @@ class _Process:
         self.connection.close()
 
     def graded(self) -> Graded:
-        """All that came of the submission."""
+        """Return the outcome of the submission."""
         return self._graded
 
 

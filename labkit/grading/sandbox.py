@@ -96,7 +96,10 @@ def require_sandbox() -> None:
 
 @contextmanager
 def started(limits: Limits, is_shut_in: bool) -> Iterator["subprocess.Popen[bytes]"]:
-    """The process of one submission, which waits for the notebook's cells; killed at the end."""
+    """Start a submission's process, which waits for the notebook's cells; kill it at the end.
+
+    Raises `MissingPart` if it cannot be started.
+    """
     user = _FIRST_USER + os.getpid() % _USERS if is_shut_in and os.getuid() == 0 else 0
     # Outside of a sandbox the limit counts all processes of this user.
     processes = limits.processes if is_shut_in else 1 << 16
@@ -107,16 +110,23 @@ def started(limits: Limits, is_shut_in: bool) -> Iterator["subprocess.Popen[byte
         given: tuple[int, ...] = ()
         if is_shut_in:
             command, given = stack.enter_context(_in_bubblewrap(command, limits, user))
-        process = stack.enter_context(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=given,
+        try:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    pass_fds=given,
+                )
             )
-        )
+        except OSError as error:
+            raise MissingPart(
+                "sandbox",
+                f"no process can be started: {error}",
+                "grade again with fewer --jobs, or end other programs",
+            ) from error
         try:
             yield process
         finally:

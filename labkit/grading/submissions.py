@@ -44,7 +44,7 @@ def submissions_of(places: list[Path]) -> list[Submission]:
     """
     found: dict[str, Submission] = {}
     for place in places:
-        if not place.exists():
+        if not os.path.lexists(place):
             raise SubmissionsError(f"there is no {place}")
         submission = _submission_in(place)
         if submission.student in found:
@@ -58,7 +58,9 @@ def submissions_of(places: list[Path]) -> list[Submission]:
 
 
 def _submission_in(place: Path) -> Submission:
-    name = place.resolve().name if place.is_dir() else place.resolve().stem
+    # The name of a link, not of its target, which can be another student's folder.
+    named = Path(os.path.abspath(place))
+    name = named.name if place.is_dir() else named.stem
     # A folder's name need not be UTF-8, as the reports are.
     empty = Submission(os.fsencode(name).decode("utf-8", "backslashreplace"), ())
     if not place.is_dir():
@@ -96,14 +98,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def read_regular(file: Path, most_bytes: int) -> bytes:
-    """All bytes of a regular file.
+    """Return all bytes of a regular file.
 
     Raises ValueError for anything else, such as a link or a pipe, and for a larger file, and
     OSError.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise ValueError("it is a link, or no regular file")
-    # Whatever takes the file's place now is neither followed nor waited for.
+    # If the file was replaced since, do not follow a link and do not wait for a pipe.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,6 +1,6 @@
-"""unfinished: what a run has graded so far, so that a second run continues where it stopped.
+"""unfinished: results of an interrupted run, from which the next run resumes.
 
-A file for each submission in the folder of the reports, until the run comes to its end.
+The reports' folder holds one file for each graded submission until the run completes.
 """
 
 import json
@@ -16,14 +16,14 @@ from labkit.grading.submissions import Submission
 
 
 class UnfinishedRun:
-    """The submissions that are graded already under these settings, in words."""
+    """Results of submissions that were graded with these settings."""
 
     def __init__(self, folder: Path, settings: str) -> None:
         self._folder = folder / "unfinished"
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """What came of the submission.  None: it is not graded yet, or has changed since."""
+        """Return the stored outcome; None if there is none, or if the submission has changed."""
         try:
             stored = json.loads(self._file(submission).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -34,9 +34,10 @@ class UnfinishedRun:
         return Graded(submission, results, stored["rows"], stored["problems"])
 
     def keep(self, graded: Graded) -> Graded:
-        """Store it without its pictures, which the student's page has, and return it like that.
+        """Store the outcome without its pictures, which are on the student's page; return it so.
 
-        What was not graded is tried again.  Raises OSError.
+        An outcome with an exercise that was not graded is not stored, so it is graded again.
+        Raises OSError.
         """
         graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
         if all(each.outcome != NOT_GRADED for each in graded.results):
@@ -50,7 +51,7 @@ class UnfinishedRun:
         return graded
 
     def finish(self) -> None:
-        """The reports are written: the next run begins anew.  Raises OSError."""
+        """Delete the stored results after the reports are written."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _file(self, submission: Submission) -> Path:
@@ -59,6 +60,11 @@ class UnfinishedRun:
     def _state_of(self, submission: Submission) -> list[str]:
         states = [self._settings, submission.problem]
         for file in (*submission.notebooks, *submission.records):
-            found = file.lstat()
-            states.append(f"{file} {found.st_size} {found.st_mtime_ns}")
+            try:
+                found = file.lstat()
+            except OSError as error:
+                # Such as a folder that may be listed and not entered.
+                states.append(f"{file} {error}")
+            else:
+                states.append(f"{file} {found.st_size} {found.st_mtime_ns}")
         return states

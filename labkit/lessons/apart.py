@@ -148,9 +148,9 @@ def _work_and_exit(
 
 
 def limit_memory(more_bytes: int) -> None:
-    """Let this process use that much more address space than it has now, and no more.
+    """Limit this process to `more_bytes` of address space beyond what it uses now.
 
-    Where its size is not known, such as on macOS, there is no limit.
+    Where the present size is unknown, such as on macOS, set no limit.
     """
     try:
         with open("/proc/self/statm", encoding="ascii") as file:

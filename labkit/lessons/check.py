@@ -23,6 +23,7 @@ from labkit.lessons.apart import CAN_FORK, Reason, Stopped, apart
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
 from labkit.lessons.parameters import case_seed
+from labkit.live.missing import MissingPart
 
 STEPS = 20_000_000
 """Bytecode instructions: some two million lines, a few seconds."""
@@ -138,6 +139,8 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     except SystemExit as error:
         where = _learners_line(error.__traceback__, module)
         return Card(name, Outcome.REFUSED, f"{ENDS} in {where}.")
+    except MissingPart:
+        raise  # The machine lacks something, which is not the learner's fault.
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
         if where is None and module != "builtins":

@@ -28,6 +28,8 @@ from labkit.lessons.cases import Asked, Cases, WrongCalls, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
+_MOST_ITEMS, _MOST_BYTES = 1000, 65_536
+"""How much a learner's function may return in one call; no right answer needs a tenth of it."""
 
 _exercises: dict[str, "Exercise"] = {}
 
@@ -172,9 +174,8 @@ def fitted(
     def checked(*arguments: Any) -> Any:
         # Copies: what the learner's function does to a list or a table, it does to its own.
         result = plain(learner(*map(_copied, arguments)))
-        if _has_large_number(result):
-            call = call_of(_name(learner, like), arguments)
-            raise Refused(f"{call} must return finite numbers of at most 64 bits.")
+        if (broken := _limit_broken_by(result)) is not None:
+            raise Refused(f"{call_of(_name(learner, like), arguments)} must return {broken}.")
         if not fits(result, hint):
             call = call_of(_name(learner, like), arguments)
             asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
@@ -188,13 +189,22 @@ def fitted(
     return checked
 
 
-def _has_large_number(value: Any) -> bool:
-    """Whether a number is in there that no field of BookKeeper holds."""
-    if isinstance(value, list | tuple):
-        return any(map(_has_large_number, value))
-    if isinstance(value, float):
-        return not isfinite(value)
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+def _limit_broken_by(value: Any) -> str | None:
+    """Return the limit that a returned value exceeds, in words, or None.
+
+    A trial computes with the value, so its size must not decide how long that takes.
+    """
+    if isinstance(value, str | bytes):
+        return f"at most {_MOST_BYTES:,} bytes" if len(value) > _MOST_BYTES else None
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        if len(value) > _MOST_ITEMS:
+            return f"at most {_MOST_ITEMS:,} items"
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, map(_limit_broken_by, items)), None)
+    is_in_range = isfinite(value) if isinstance(value, float) else True
+    if isinstance(value, int):
+        is_in_range = -(2**63) <= value < 2**63  # what the fields of BookKeeper can hold
+    return None if is_in_range else "finite numbers of at most 64 bits"
 
 
 def in_order(steps: Sequence[str], answer: Any) -> tuple[str, ...]:

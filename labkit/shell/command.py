@@ -14,6 +14,7 @@ from labkit.live.disk import RealDisk
 from labkit.live.remedies import explained
 from labkit.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.model.errors import LabkitError
+from labkit.printable import printable
 from labkit.shell.as_json import as_plain
 from labkit.shell.cluster_command import CLUSTER_VERBS, MANY_ANSWERS, run_on_cluster
 from labkit.shell.cluster_records import LedgerRecovery
@@ -58,7 +59,7 @@ def _print(value: object, arguments: Namespace, say: Callable[[str], None]) -> N
     with_data = getattr(arguments, "data_too", False)
     if not arguments.json:
         for line in as_lines(value, with_data):
-            say(line)
+            say(printable(line, kept="\t"))  # A name with a line feed must not look like two lines.
         return
     plain = as_plain(value, with_data=with_data)
     one_document = arguments.shell_verb in _ONE_DOCUMENT

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +19,10 @@ from labkit.grading.report import table
 from labkit.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 from labkit.grading.sandbox import Limits
 from labkit.grading.submissions import Submission, submissions_of
-from labkit.lessons.exercise import RaisedThereError
+from labkit.grading.unfinished import UnfinishedRun
+from labkit.lessons.card import Card
+from labkit.lessons.check import card_of
+from labkit.lessons.exercise import Exercise, RaisedThereError
 from labkit.lessons.record import FILE
 from labkit.live.missing import MissingPart
 from tests.grading.notebooks import RIGHT, cells, write_notebook
@@ -88,6 +92,36 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     assert [each.exercise for each in ada.results] == ["link", "pipe", "secret", "socket"]
     assert all("no regular file" in each.message for each in ada.results)
     assert "no regular file" in ada.problems[0]
+
+
+@pytest.mark.slow
+def test_file_names_need_not_be_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / "class" / "ada"
+    folder.mkdir(parents=True)
+    for name, text in ((b"\xff.ipynb", "{"), (b"\xfe.ipynb", as_notebook("1"))):
+        Path(os.fsdecode(os.path.join(os.fsencode(folder), name))).write_text(text)
+    lines: list[str] = []
+    command.run_grade(options(tmp_path, folder), lines.append)
+    rows = pq.read_table(tmp_path / "grades" / "results.parquet").to_pylist()
+    assert [(row["exercise"], row["outcome"]) for row in rows] == [("?", REFUSED)]
+
+
+def test_a_link_is_named_after_itself_and_may_lead_nowhere(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    (tmp_path / "bob").symlink_to("ada")
+    (tmp_path / "eve").symlink_to("nowhere")
+    found = submissions_of(sorted(tmp_path.iterdir()))
+    assert [each.student for each in found] == ["ada", "bob", "eve"]
+    [_, result] = judged(found[2], QUICK, False)
+    assert isinstance(result, Result)
+    assert result.outcome == REFUSED
+
+
+def test_a_file_that_is_gone_does_not_keep_the_results_from_being_stored(tmp_path: Path) -> None:
+    gone = Submission("ada", (tmp_path / "05.ipynb",))
+    graded = Graded(gone, [Result("ada", "05", REFUSED, "There is no such file.")])
+    run = UnfinishedRun(tmp_path / "grades", "settings")
+    assert run.graded(run.keep(graded).submission) == graded
 
 
 def test_a_deep_or_crowded_folder_is_a_result(tmp_path: Path) -> None:
@@ -210,6 +244,26 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     assert "No module named labkit.nothing" in results[0].message
 
 
+def test_a_process_that_cannot_be_started_during_a_trial_is_no_fault_of_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    [submission] = submissions_of([tmp_path / "ada"])
+
+    def starts_another(exercise: Exercise, learner: object) -> Card:
+        def trial(_: object) -> str:
+            with Border([], QUICK, is_shut_in=False):
+                return "held"
+
+        monkeypatch.setattr(sys, "executable", "/nothing")
+        return card_of(replace(exercise, trial=trial), learner)
+
+    monkeypatch.setattr(grade, "card_of", starts_another)
+    first = next(each for each in judged(submission, PATIENT, False) if isinstance(each, Result))
+    assert first.outcome == NOT_GRADED
+    assert "no process can be started" in first.message
+
+
 HIDDEN_MEMORY = """
 import ctypes, os, socket, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -233,6 +287,7 @@ def files(_):
 check("a.memfd", lambda _: os.memfd_create("x"))
 check("a.shared", raw(lambda: libc.shmget(0, 1 << 20, 0o1600)))
 check("a.queue", raw(lambda: libc.msgget(0, 0o1600)))
+check("a.vmsplice", raw(lambda: libc.vmsplice(1, None, 0, 0)))
 check("a.vsock", lambda _: socket.socket(40, socket.SOCK_STREAM))
 check("a.netlink", lambda _: socket.socket(16, socket.SOCK_RAW))
 check("a.namespace", raw(lambda: libc.unshare(0x10000000)))
@@ -248,7 +303,8 @@ check("a.files", files)
 def test_in_the_sandbox_no_memory_is_beyond_its_limit_and_no_file_of_the_host_is_open() -> None:
     with Border(cells(HIDDEN_MEMORY), PATIENT) as border:
         assert not border.problems
-        for name in ("memfd", "shared", "queue", "vsock", "netlink", "namespace", "spawn", "shm"):
+        refused = "memfd", "shared", "queue", "vmsplice", "vsock", "netlink", "namespace"
+        for name in (*refused, "spawn", "shm"):
             answer = border.answers[f"a.{name}"]
             assert callable(answer)
             with pytest.raises(RaisedThereError, match=r"OSError|PermissionError"):
@@ -324,7 +380,7 @@ def test_a_run_that_ended_early_goes_on_with_the_submission_that_was_under_way(
     assert (tmp_path / "grades" / "students" / "ada.html").is_file()
     again: list[str] = []
     command.run_grade(options(tmp_path, *folders), again.append)
-    assert "1 submissions are graded already" in again[0]
+    assert "1 of 3 submissions" in again[0]
     assert not any("ada" in line for line in again[1:-1])
     rows = pq.read_table(tmp_path / "grades" / "results.parquet").to_pylist()
     passed = [row["student"] for row in rows if row["outcome"] == PASSED]

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from labkit.cli import main
+from labkit.shell import command
+from labkit.shell.records import Source
 from tests.shell.support import CLEAN, Run, json_lines
 from tests.storage.support import copy_of_golden
 
@@ -106,3 +109,13 @@ def test_a_reader_that_leaves_early_ends_it_quietly() -> None:
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_line_feed_in_a_record_does_not_begin_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setitem(command._VERBS, "lastmark", lambda _: [Source("a\nb\x1b")])
+    arguments = Namespace(shell_verb="lastmark", json=False)
+    assert command.run_shell(arguments, lines.append) == 0
+    assert lines == ["In a\\u000ab\\u001b"]
