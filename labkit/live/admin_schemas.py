@@ -11,47 +11,54 @@ from typing import Any
 
 from labkit.live.admin_call import TOPIC, BadRequestError, Call, Routes
 from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.pulsar.policies import check_namespace_exists
 from labkit.pulsar.schema_types import TYPES, NotAPairError, join_pair, split_pair, type_name
 from labkit.pulsar.schemas import NO_NUMBER, NumberedSchema
 
 _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
+async def _topic(call: Call) -> str:
+    """The path's topic, which need not exist.  Raises `BrokerError` if its namespace does not."""
+    await check_namespace_exists(call.broker.store, call.namespace)
+    return call.topic
+
+
 async def _schema(call: Call) -> object:
     number = int(call.names[3]) if len(call.names) > 3 else None
-    return _answer(await call.broker.schemas.find(call.topic, number))
+    return _answer(await call.broker.schemas.find(await _topic(call), number))
 
 
 async def _schemas(call: Call) -> object:
-    found = await call.broker.schemas.find_all(call.topic)
+    found = await call.broker.schemas.find_all(await _topic(call))
     return {"getSchemaResponses": [_answer(each) for each in found]}
 
 
 async def _post(call: Call) -> object:
-    version = await call.broker.schemas.register(call.topic, _payload(call))
+    version = await call.broker.schemas.register(await _topic(call), _payload(call))
     return {"version": {"version": int.from_bytes(version, "big")}}
 
 
 async def _delete(call: Call) -> object:
     if not call.flag("force"):
-        return {"version": await call.broker.schemas.delete_versions(call.topic)}
-    await call.broker.schemas.delete(call.topic)
+        return {"version": await call.broker.schemas.delete_versions(await _topic(call))}
+    await call.broker.schemas.delete(await _topic(call))
     return {"version": NO_NUMBER}
 
 
 async def _compatibility(call: Call) -> object:
-    strategy = await call.broker.schemas.check_compatible(call.topic, _payload(call))
+    strategy = await call.broker.schemas.check_compatible(await _topic(call), _payload(call))
     return {"compatibility": True, "schemaCompatibilityStrategy": strategy.value}
 
 
 async def _version(call: Call) -> object:
-    return {"version": await call.broker.schemas.number_of(call.topic, _payload(call))}
+    return {"version": await call.broker.schemas.number_of(await _topic(call), _payload(call))}
 
 
 async def _metadata(call: Call) -> object:
     index = [
         {"ledgerId": each.position[0], "entryId": each.position[1], "version": each.number}
-        for each in await call.broker.schemas.stored_versions(call.topic)
+        for each in await call.broker.schemas.stored_versions(await _topic(call))
     ]
     return {"info": index[-1], "index": index}
 

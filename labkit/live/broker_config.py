@@ -220,6 +220,12 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]
 
 def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
     ledgers = configured(partial(replace, PULSAR_DEFAULTS), _LEDGER_KEYS, properties)
+    if (ledgers.retention_time_ms == 0) != (ledgers.retention_size_bytes == 0):
+        # Pulsar's brokers accept this here, but refuse it as a namespace's policy.
+        raise BKIncorrectParameterException(
+            "of defaultRetentionTimeInMinutes and defaultRetentionSizeInMB only one is 0, which"
+            " keeps nothing: set the other one to -1 (no limit) or above, or both to 0"
+        )
     config = partial(BrokerConfig, managed_ledger=ledgers)
     kind = properties.get("allowAutoTopicCreationType") or _PLAIN
     if kind not in (_PLAIN, _PARTITIONED):

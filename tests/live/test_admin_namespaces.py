@@ -172,6 +172,11 @@ async def test_topics_are_listed_and_there_are_none_that_are_not_stored(
             None,
         ),
         ("GET", "/lookup/v2/topic/persistent/{}/x", None),
+        ("PUT", "/admin/v2/persistent/{}/x/subscription/sub", "latest"),
+        ("POST", "/admin/v2/schemas/{}/x/schema", {"type": "STRING", "schema": ""}),
+        ("DELETE", "/admin/v2/schemas/{}/x/schema", None),
+        ("POST", "/admin/v2/schemas/{}/x/compatibility", {"type": "STRING", "schema": ""}),
+        ("GET", "/admin/v2/schemas/{}/x/schemas", None),
         ("GET", "/admin/v2/namespaces/{}/topics", None),
         ("GET", "/admin/v2/namespaces/{}", None),
         ("GET", "/admin/v2/namespaces/{}/messageTTL", None),
@@ -187,7 +192,13 @@ async def test_nothing_is_created_in_an_unknown_namespace(
     if "x-partition-1/partitions" not in path:
         assert status == 404
     assert "does not exist" in answer["reason"]
-    for root in ("/managed-ledgers", "/admin/partitioned-topics", "/admin/policies", "/namespace"):
+    for root in (
+        "/managed-ledgers",
+        "/admin/partitioned-topics",
+        "/admin/policies",
+        "/namespace",
+        "/schemas",
+    ):
         assert not await store.exists(f"{root}/{namespace}")
 
 

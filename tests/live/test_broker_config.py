@@ -88,6 +88,19 @@ def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
     assert found.port == 6650
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("defaultRetentionTimeInMinutes=60",),
+        ("defaultRetentionSizeInMB=100",),
+        ("defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=0"),
+    ],
+)
+def test_a_retention_that_keeps_nothing_is_refused(conf: Path, lines: tuple[str, ...]) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="keeps nothing"):
+        settings(conf, "zookeeperServers=zk:2181", *lines)
+
+
 def test_options_go_before_the_file(conf: Path) -> None:
     conf.write_text("zookeeperServers=zk:2181\nbrokerServicePort=6650\nwebServicePort=8080")
     found, _ = broker_settings(Options(zookeeper="other:2181", conf=conf, port=1, web_port=2))
