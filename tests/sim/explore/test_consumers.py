@@ -176,7 +176,7 @@ def answer_a_second_unload_at_once(patch: pytest.MonkeyPatch) -> None:
 
 MISTAKES = [
     ("NoMessageIsSkipped", skip_what_cannot_be_read, 563),
-    ("NoMessageIsSkipped", take_one_for_all_before_it, 5),
+    ("NoMessageIsSkipped", take_one_for_all_before_it, 4),
     ("StepsEnd", forget_what_a_consumer_had_that_left, 4),
     ("DeliveriesKeepTheOrder", go_on_with_the_next_consumer, 60),
     ("AcknowledgedIsNotDeliveredAgain", deliver_what_is_acknowledged, 24),
