@@ -16,7 +16,8 @@ class EveryCopyIsDurable(Check):
 
     The epilogue asks every bookie of the write set.  When this breaks the entry may still have
     other copies.  A bookie that cannot read an entry has lost it, unless its disk has failed: after
-    a crash all that it had acknowledged can be read.  Ledgers with deferred sync are not judged.
+    a crash all that it had acknowledged can be read.  Ledgers with deferred sync are not judged,
+    nor what an operator has removed by formatting the bookie.
     """
 
     @on("read.done", "read.failed")
@@ -24,6 +25,8 @@ class EveryCopyIsDurable(Check):
         """Judge a bookie that denies an entry it had acknowledged."""
         ledger = self.ledgers[event.ledger]
         if event.node != EPILOGUE or event.entry not in ledger.acked[event.peer]:
+            return
+        if event.entry in ledger.formatted.get(event.peer, ()):
             return
         self.judged += 1
         if event.kind == "read.done" or ledger.deferred_sync:

@@ -16,7 +16,8 @@ class AcknowledgedIsDurable(Check):
     the end of the run, with the content that was written.
 
     At the end the epilogue asks every bookie of the write set.  An entry that all of them deny is
-    lost; one that none gives, but that some bookie could not be asked for, stays open.
+    lost; one that none gives, but that some bookie could not be asked for, stays open, and so does
+    one that a bookie had when an operator formatted it.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -30,6 +31,8 @@ class AcknowledgedIsDurable(Check):
         ledger = self.ledgers[event.ledger]
         self.judged += 1
         if event.entry < ledger.confirmed:
+            if self._is_the_operators(ledger, event.entry + 1):
+                return
             did = "closed" if event.kind == "ledger.closed" else "recovered"
             lost = event.entry + 1
             self.broke(
@@ -75,6 +78,8 @@ class AcknowledgedIsDurable(Check):
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         number, lost = ledger.ledger_id, ledger.end + 1
         event = self.facts.first("lac.advanced", number, lost, ledger.writer)
+        if self._is_the_operators(ledger, lost):
+            return
         if event is not None and ledger.closed is not None:
             self.broke(
                 event,
@@ -93,6 +98,8 @@ class AcknowledgedIsDurable(Check):
             answers = refused.get(entry, [])
             denied = {event.peer for event in answers if proves_absence(event)}
             asked = set(ledger.segments.write_set(entry))
+            if self._is_the_operators(ledger, entry):
+                continue
             if asked and asked <= denied:
                 self.broke(
                     answers[-1],
@@ -102,3 +109,11 @@ class AcknowledgedIsDurable(Check):
                 )
             else:
                 self.doubt(f"no bookie could be asked in the end for entry {entry} of {number}")
+
+    def _is_the_operators(self, ledger: LedgerFacts, entry: int) -> bool:
+        is_formatted = ledger.was_formatted_away(entry)
+        if is_formatted:
+            self.doubt(
+                f"bookies that had entry {entry} of ledger {ledger.ledger_id} were formatted"
+            )
+        return is_formatted

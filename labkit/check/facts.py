@@ -42,6 +42,7 @@ class LedgerFacts:
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
+    formatted: bookie -> those of both that it had when an operator formatted it.
     confirmed: entries confirmed to the writer's caller before the ledger was deleted, and before
     the writer's node recovered it; secured: entries confirmed to any node, recoverers included.
     recovering: nodes that recover it now, and in how many recoveries: a broker that loses its
@@ -63,6 +64,7 @@ class LedgerFacts:
         "deleted",
         "end",
         "ensemble_size",
+        "formatted",
         "last_pushed",
         "ledger_id",
         "overlapping",
@@ -91,6 +93,7 @@ class LedgerFacts:
         self.last_pushed = -1
         self.synced: defaultdict[str, set[int]] = defaultdict(set)
         self.acked: defaultdict[str, set[int]] = defaultdict(set)
+        self.formatted: dict[str, set[int]] = {}
         self.confirmed = -1
         self.secured = -1
         self.recovering: dict[str, int] = {}
@@ -108,6 +111,10 @@ class LedgerFacts:
     def has(self, bookie: str, entry: int) -> bool:
         """Whether an event shows that the entry was once durable on the bookie."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
+
+    def was_formatted_away(self, entry: int) -> bool:
+        """Whether a bookie had the entry when it was formatted: that loss is its operator's."""
+        return any(entry in entries for entries in self.formatted.values())
 
     def holders(self, entry: int) -> int:
         """How many bookies of the entry's write set once had it durable."""
@@ -145,7 +152,7 @@ class Facts:
 
     caretakers: bookies, auditors and replication workers; no reader gets what they read.
     killed: nodes that were ever killed, with the last time; down: those that have not come back.
-    bad_disks: bookies whose disk has ever failed or been damaged.
+    bad_disks: bookies whose disk has ever failed, been damaged or been formatted.
     is_simulated: whether the trace is that of a whole simulated run, known at its end.  A live one
     need not hold all clients, and a live node may be slow.
     """
@@ -197,6 +204,15 @@ class Facts:
     @on("disk.rotted", "disk.bad")
     def _disk_failed(self, event: Event) -> None:
         self.bad_disks.add(event.node)
+
+    @on("bookie.formatted")
+    def _formatted(self, event: Event) -> None:
+        bookie = event.node
+        self.bad_disks.add(bookie)
+        for ledger in self.ledgers.values():
+            had = ledger.synced[bookie] | ledger.acked[bookie]
+            if had:
+                ledger.formatted.setdefault(bookie, set()).update(had)
 
     @on("ledger.created")
     def _created(self, event: Event) -> None:

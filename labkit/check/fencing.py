@@ -7,7 +7,7 @@ In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
 from collections import defaultdict
 
 from labkit.check.answers import AnswerCheck
-from labkit.check.facts import FENCE, Facts, LedgerFacts, proves_absence
+from labkit.check.facts import FENCE, Facts, proves_absence
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -97,7 +97,7 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
 
 class FencedBookieRefusesTheWriter(Check):
     """Once a bookie has fenced a ledger, it takes no more of its writer's adds, not even after a
-    restart.
+    restart, unless it was formatted.
 
     A fence that was neither synced nor answered may die with its bookie, and so does the memory of
     a deleted ledger that the bookie has collected.  Judged for unconfirmed entries, and where
@@ -131,6 +131,13 @@ class FencedBookieRefusesTheWriter(Check):
             stays = durable or (ledger, bookie) in self._answered
             if not stays or (ledger, bookie) in self._collected:
                 fences.pop(bookie, None)
+
+    @on("bookie.formatted")
+    def formatted(self, event: Event) -> None:
+        """Forget its fences: the bookie cannot know them any more."""
+        for ledger, fences in self._fences.items():
+            fences.pop(event.node, None)
+            self._answered.discard((ledger, event.node))
 
     @on("ledger.collected")
     def collected(self, event: Event) -> None:
@@ -166,8 +173,8 @@ class OneWriter(Check):
     """Once recovery has closed a ledger its writer confirms nothing beyond the end, and only the
     writer and recoverers push entries.
 
-    The fence of a deleted ledger is only in its bookies' memory once they have collected the
-    ledger: when one of them is killed, the writer may go on.
+    This also holds if the fenced bookies have forgotten the fence, because they were formatted or
+    because the ledger was deleted and they have collected it.
     """
 
     @on("lac.advanced")
@@ -177,20 +184,12 @@ class OneWriter(Check):
         if ledger.closed is None:
             self.judged += 1
         elif event.entry > ledger.end and ledger.is_writer(event.node):
-            if self._may_be_forgotten(ledger):
-                return
             self.broke(
                 event,
                 f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"
                 f" {ledger.closed.node} had closed at entry {ledger.end}",
                 ledger.closed,
             )
-
-    def _may_be_forgotten(self, ledger: LedgerFacts) -> bool:
-        if ledger.deleted is None:
-            return False
-        since_us = ledger.deleted.time_us
-        return any(killed.time_us >= since_us for killed in self.facts.killed.values())
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:

@@ -85,6 +85,9 @@ class ReadersLearnWhatIsConfirmed(Check):
         if event.ledger in self._deleted:
             self.doubt(f"ledger {event.ledger} is deleted, and its bookies may have dropped it")
             return
+        if ledger.formatted:
+            self.doubt(f"bookies of ledger {event.ledger} were formatted")
+            return
         if event.node in self._misled:
             self.doubt(f"answers to {event.node} came out of order")
             return

@@ -116,7 +116,8 @@ class LostBookiesLedgersAreMarked(Check):
 class MarkedLedgersAreRepaired(Check):
     """Once all faults are repaired, no ledger stays marked as short of copies.
 
-    Not judged where a disk was damaged, or a bookie does not start: copies may be lost for good.
+    Not judged where a disk was damaged or formatted, or a bookie does not start: copies may be lost
+    for good.
     """
 
     def finish(self) -> None:

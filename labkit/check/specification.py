@@ -82,6 +82,11 @@ class NoDivergenceBetweenClientAndMetaData(Check):
             self._diverged(event, ledger)
 
     def _diverged(self, event: Event, ledger: LedgerFacts) -> None:
+        if ledger.was_formatted_away(ledger.end + 1):
+            self.doubt(
+                f"bookies that had entry {ledger.end + 1} of ledger {event.ledger} were formatted"
+            )
+            return
         self.broke(
             event,
             f"{ledger.writer} has confirmed entry {ledger.confirmed} of ledger {event.ledger}, and"

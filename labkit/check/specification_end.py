@@ -36,6 +36,8 @@ class _EpilogueCheck(Check):
         answers = self.refused[key]
         if self.given[key]:
             self.judged += 1
+        elif ledger.was_formatted_away(entry):
+            self.doubt(f"bookies that had entry {entry} of ledger {key[0]} were formatted")
         elif answers and all(map(proves_absence, answers)):
             self.broke(
                 answers[-1],

@@ -13,21 +13,24 @@
     open_ledger()     a ledger that is not closed is taken from its writer: IN_RECOVERY, fence, read
                       on and write back, CLOSED
 
-Invariants: entries are confirmed in order; an entry is confirmed only when Qa bookies have it
-durable; a segment begins after all confirmed entries; only explicit "no such entry" answers prove
-that an entry is not there; a closed ledger has every entry that was ever confirmed.
+Invariants: entries are confirmed in order; an entry is confirmed only when Qa bookies that cannot
+have forgotten a fence have it durable; a segment begins after all confirmed entries; only explicit
+"no such entry" answers prove that an entry is not there; a closed ledger has every entry that was
+ever confirmed.
 
 Differences from BookKeeper: there a writer ends when a failed bookie cannot be replaced, even if Qa
 bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at once (here
 its owner does); recovery there reports its progress to readers (`RecoveryWriter` says why not
-here).  Recovery here asks a whole write set at once, not one by one.  While an ensemble change
+here); a writer there counts what bookies acknowledge that were emptied and came back, and so
+confirms entries behind the end of a ledger that was recovered meanwhile (`fence_check` says why
+not here).  Recovery here asks a whole write set at once, not one by one.  While an ensemble change
 runs, new entries go to the old ensemble, and when it ends, also to the bookies that are new; there
 they go to the ensemble that the metadata name at that moment.  Left out: placement by regions or by
 free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
-Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `ensemble_change`,
-`ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`, `bookie_client`,
-`per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
-`quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`, `explicit_lac`,
-`deferred_sync`.
+Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `fence_check`,
+`ensemble_change`, `ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`,
+`bookie_client`, `per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`,
+`batch_read`; `quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`,
+`explicit_lac`, `deferred_sync`.
 """

@@ -3,6 +3,7 @@
 In BookKeeper: `client/BookKeeper.java`, `client/LedgerCreateOp.java`, `client/LedgerOpenOp.java`.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
@@ -115,6 +116,7 @@ class BookKeeper:
         )
         while True:
             ledger_id = await self.context.manager.new_ledger_id()
+            asked_at = asyncio.get_running_loop().time()
             try:
                 version = await self.context.manager.create(ledger_id, metadata)
             except BKLedgerExistException:
@@ -122,6 +124,7 @@ class BookKeeper:
             self._record_creation(ledger_id, metadata, deferred_sync)
             kind = DeferredSyncWriter if deferred_sync else self.writer_class
             writer = kind(ledger_id, metadata, version, self.context)
+            writer.fence_check.found_open(asked_at)
             if self.context.config.explicit_lac_interval_ms:
                 ExplicitLac(writer, self.context).start()
             if self.context.config.add_entry_quorum_timeout_s > 0:

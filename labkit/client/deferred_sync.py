@@ -18,6 +18,7 @@ from functools import partial
 from labkit.client.context import ClientContext
 from labkit.client.ensemble_change import EnsembleChange
 from labkit.client.pending_add import PendingAdd
+from labkit.client.per_channel_bookie_client import PerChannelBookieClient
 from labkit.client.writer import LedgerWriter
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKException, BKWriteException
@@ -108,9 +109,15 @@ class DeferredSyncWriter(LedgerWriter):
         """The entry alone: a frame of version 3 has a number of the connection that it goes by."""
         return entry
 
+    def connection_at(self, place: int) -> PerChannelBookieClient:
+        """The one of version 3."""
+        return self._v3[place]
+
     def send(self, pending: PendingAdd, place: int) -> None:
         """By version 3, which has a flag for it."""
         bookie, entry_id = self._v3[place], pending.entry_id
+        if bookie.connection is None:
+            self.fence_check.expect(bookie)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
         added = bookie.add(self.ledger_id, entry_id, pending.request, self.master_key)

@@ -42,6 +42,8 @@ class PerChannelBookieClient(ABC):
         """How long an answer may take, in seconds."""
         self.connection_count = 0
         """Connections made so far: a bookie that restarts needs at least one more."""
+        self.connected_at = 0.0
+        """When the last connection was made, by the loop's clock."""
         self.connection: Connection | None = None
         """None before it is made and after it is lost."""
         self.outbox: list[bytes] = []
@@ -51,6 +53,7 @@ class PerChannelBookieClient(ABC):
         self._network = network
         self._find_endpoint = find_endpoint
         self._connecting: asyncio.Task[None] | None = None
+        self._after_connecting: list[Callable[[], None]] = []
         self._closed = False
         self._retry_at = 0.0
         self._last_error: BKException | None = None
@@ -92,6 +95,10 @@ class PerChannelBookieClient(ABC):
             self._connecting = self.loop.create_task(self._connect())
         return None
 
+    def after_connecting(self, action: Callable[[], None]) -> None:
+        """Call `action` once, when the connection has been made or could not be made."""
+        self._after_connecting.append(action)
+
     def leave(self, why: str) -> None:
         """Close the connection: nothing that comes on it can be used."""
         self._why_lost = why
@@ -112,8 +119,12 @@ class PerChannelBookieClient(ABC):
             self._lost(str(error) or type(error).__name__)
         else:
             self.connection_count += 1
+            self.connected_at = self.loop.time()
             self._connecting = None
             self._send_outbox()
+        actions, self._after_connecting = self._after_connecting, []
+        for action in actions:
+            action()
 
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:

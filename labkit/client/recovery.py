@@ -22,6 +22,7 @@ from typing import ClassVar
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import with_ensemble
 from labkit.client.ensemble_change import ChangingLedger, EnsembleChange
+from labkit.client.fence_check import NoFenceCheck
 from labkit.client.metadata_update import publish
 from labkit.client.quorum import Verdict, judge, most_telling
 from labkit.client.reads import BookieReads, SequenceRead, write_sets
@@ -77,6 +78,7 @@ class RecoveryWriter(LedgerWriter):
 
     ensemble_change: DeferredEnsembleChange
     ensemble_change_class = DeferredEnsembleChange
+    fence_check_class = NoFenceCheck
 
     def __init__(
         self,

@@ -14,8 +14,10 @@ from typing import ClassVar
 
 from labkit.client.context import ClientContext
 from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.fence_check import FenceCheck
 from labkit.client.metadata_update import publish
 from labkit.client.pending_add import PendingAdd
+from labkit.client.per_channel_bookie_client import PerChannelBookieClient
 from labkit.client.protocol_v2 import OnAdded, PerChannelBookieClientV2
 from labkit.client.striping import write_set
 from labkit.model.entry import NO_ENTRY_ID, make_digest, make_master_key, pack_entry
@@ -40,7 +42,8 @@ class LedgerWriter:
 
     Invariants: `last_add_confirmed` <= `last_add_pushed`; entries are confirmed in order of their
     ids; an entry is confirmed once `ack_quorum` bookies of its write set have it durable; nothing
-    is confirmed while the ensemble changes, so a new segment begins behind all that is.
+    is confirmed while the ensemble changes, so a new segment begins behind all that is; an
+    acknowledgement counts only from a bookie that honours every fence (`fence_check`).
 
     A bookie that fails is replaced at once.  Where no other takes writes, the writer goes on
     without it while Qa acknowledgements are possible; BookKeeper's then ends with
@@ -48,6 +51,7 @@ class LedgerWriter:
     """
 
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
+    fence_check_class: ClassVar[type[FenceCheck]] = FenceCheck
 
     def __init__(
         self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
@@ -74,6 +78,9 @@ class LedgerWriter:
         # Kept: looking for it is a system call, and this is done for each add.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
+        self.fence_check = self.fence_check_class(
+            ledger_id, context.manager, self.end, lambda: self.is_ended
+        )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Push an entry; the future gives its entry id once it is confirmed.
@@ -182,6 +189,8 @@ class LedgerWriter:
     def send(self, pending: PendingAdd, place: int) -> None:
         """Send an entry to the bookie at that place; its answer goes to `answered`."""
         bookie, entry_id = self.bookies[place], pending.entry_id
+        if bookie.connection is None:
+            self.fence_check.expect(bookie)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
         bookie.add(self.ledger_id, entry_id, pending.request, self._on_added[place], pending)
@@ -217,25 +226,41 @@ class LedgerWriter:
         error: BKException | None,
     ) -> None:
         """A bookie has stored entries, or has failed to."""
-        listening = self.recorder.listening
-        for pending in answered:
-            if listening:
+        if error is not None:
+            for pending in answered:
                 self._record_answer(bookie.bookie, pending, error)
-            if self.bookies[place] is not bookie:
-                continue  # It was replaced: its copies count no more.
-            if error is not None:
-                self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
-                continue
-            pending.acked |= 1 << place
-            if listening:
-                # Now: in the trace each answer stands before what it confirms.
-                self.confirm()
-        if not listening:
-            self.confirm()
+                # Otherwise it was replaced: its failures no longer matter.
+                if self.bookies[place] is bookie:
+                    self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
+        elif not self.fence_check.passed(connection := self.connection_at(place)):
+            for pending in answered:
+                self._record_answer(bookie.bookie, pending, None)
+            self.fence_check.hold(connection, partial(self._count, place, bookie, answered))
+        elif self.recorder.listening:
+            # One by one: in the trace each answer stands before what it confirms.
+            for pending in answered:
+                self._record_answer(bookie.bookie, pending, None)
+                self._count(place, bookie, (pending,))
+        else:
+            self._count(place, bookie, answered)
+
+    def connection_at(self, place: int) -> PerChannelBookieClient:
+        """The connection over which the bookie at that place acknowledges adds."""
+        return self.bookies[place]
+
+    def _count(
+        self, place: int, bookie: PerChannelBookieClientV2, acknowledged: Sequence[PendingAdd]
+    ) -> None:
+        # Otherwise it was replaced: its copies no longer count.
+        if self.bookies[place] is bookie:
+            for pending in acknowledged:
+                pending.acked |= 1 << place
+        self.confirm()
 
     def _record_answer(self, bookie: str, pending: PendingAdd, error: BKException | None) -> None:
-        kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
-        self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie, note=note)
+        if self.recorder.listening:
+            kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
+            self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie, note=note)
 
     def go_to_ensemble(self) -> None:
         """From now on adds go to the bookies of the last segment, and only their answers count."""
@@ -246,9 +271,12 @@ class LedgerWriter:
 
     async def publish(self, metadata: LedgerMetadata) -> bool:
         """Compare-and-set; after a conflict this writer knows what the other one stored."""
+        asked_at = self._loop.time()
         stored, self.metadata, self._version = await publish(
             self.ledger_id, self.metadata, self._version, metadata, self._context
         )
+        if stored and metadata.state is LedgerState.OPEN:
+            self.fence_check.found_open(asked_at)
         return stored
 
     def end(self, error: LabkitError) -> None:

@@ -82,11 +82,21 @@ class BookieNode(Node):
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
-            journals = tuple(SimDisk(self._fuse, disk.name) for disk in journals)
+            journals = self._emptied(journals)
         if which != "journal":
-            ledgers = tuple(SimDisk(self._fuse, disk.name) for disk in ledgers)
+            ledgers = self._emptied(ledgers)
         self._machine = Machine(journals, ledgers)
         self.world.report("disk.bad", self.name, note=f"replaced: {which}")
+
+    def format(self) -> None:
+        """Stop, and empty all disks."""
+        self.crash()
+        machine = self._machine
+        self._machine = Machine(self._emptied(machine.journals), self._emptied(machine.ledgers))
+        self.world.report("bookie.formatted", self.name)
+
+    def _emptied(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
+        return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         """Stop before the nth disk operation from now on."""

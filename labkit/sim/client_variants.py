@@ -6,6 +6,7 @@ The docstring of each is its rule.
 from collections.abc import Sequence
 
 from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.fence_check import NoFenceCheck
 from labkit.client.pending_add import PendingAdd
 from labkit.client.quorum import Verdict
 from labkit.client.reader import LedgerReader
@@ -24,6 +25,12 @@ class AckAfterOneBookie(LedgerWriter):
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         """One is enough."""
         return pending.acked != 0
+
+
+class CountsEveryAck(LedgerWriter):
+    """An acknowledgement counts whenever its connection was made, as in BookKeeper."""
+
+    fence_check_class = NoFenceCheck
 
 
 class LacOutOfOrder(LedgerWriter):

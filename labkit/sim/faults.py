@@ -8,7 +8,7 @@ the same place, too.
 from dataclasses import dataclass
 
 from labkit.sim.faulty_world import EVERY_NODE, FaultyWorld
-from labkit.sim.machine_faults import FailingRead, FullAtSync, ReplacedDisks
+from labkit.sim.machine_faults import FailingRead, FullAtSync, Reformatted, ReplacedDisks
 from labkit.sim.metadata_faults import (
     HangingMetadata,
     LaggingMetadata,
@@ -349,6 +349,7 @@ Fault = (
     | FailingSync
     | FullDisk
     | ReplacedDisks
+    | Reformatted
     | FailingRead
     | FullAtSync
     | BitRot

@@ -30,6 +30,25 @@ class ReplacedDisks(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Reformatted(Value):
+    """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
+    `bookieformat -deleteCookie` does.  The bookie starts again under its id after `down_ms`
+    milliseconds; 0: in the epilogue or by a `Restart`.  It has forgotten all entries and fences.
+    """
+
+    node: str
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        world.bookie(self.node).format()
+        world.zookeeper.delete_cookie(self.node)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class FailingRead(Value):
     """Every read of a file fails with EIO, as when a disk meets damaged sectors.  Writes and syncs
     go on.  A bookie that starts meanwhile cannot read its files.

@@ -34,6 +34,7 @@ from labkit.sim.broker_variants import (
 from labkit.sim.client_variants import (
     AckAfterOneBookie,
     ChangesFromNextAdd,
+    CountsEveryAck,
     EarlyRecovery,
     LacOutOfOrder,
     NoFence,
@@ -142,9 +143,18 @@ _OF_THE_PROTOCOL = (
     ),
     Variant(
         "fence not persisted",
-        "a bookie forgets a fence when it restarts",
+        "a bookie forgets a fence when it restarts, and the writer counts its acknowledgements",
         _DURABLE,
         store=_FenceInMemory,
+        # Otherwise the writer would notice, and nothing would be lost.
+        client=_client(writer_class=CountsEveryAck),
+    ),
+    Variant(
+        "acks of emptied bookies counted",
+        "a writer counts acknowledgements of bookies that were emptied and came back, and so have"
+        " forgotten a fence (BookKeeper #4812)",
+        "OneWriter",
+        client=_client(writer_class=CountsEveryAck),
     ),
     Variant(
         "deleted ledger comes back",

@@ -16,12 +16,13 @@ In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.jav
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 from labkit.metadata.place import MetadataPlace
-from labkit.metadata.store import MetadataError
+from labkit.metadata.store import ANY_VERSION, MetadataError, NoNodeError
 from labkit.model.net import OnBodies
 from labkit.sim.decisions import Decisions, log_spread
 from labkit.sim.lagging_server import READS, LaggingServer
@@ -112,6 +113,12 @@ class SimZooKeeper:
             self._lagging[owner] = LaggingServer(lag_s, self.tree)
         else:
             self._lagging.pop(owner, None)
+
+    def delete_cookie(self, bookie: str) -> None:
+        """Delete a bookie's cookie, if it has one, as an operator does."""
+        with suppress(NoNodeError):
+            self.tree.delete(f"{_PLACE.cookies}/{bookie}", ANY_VERSION)
+            self._changed()
 
     def behave(self) -> None:
         """End all faults."""

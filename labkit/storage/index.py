@@ -25,14 +25,12 @@ INDEX_HEADER = Layout(
     Field("master key length", "i", "20"),
 )
 """Followed by the master key and `INDEX_STATE`; zeros up to 1024."""
-
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
     Field("explicit LAC length", "i", "0: none; zeros in version 0"),
 )
 """Followed by the explicit LAC."""
-
 INDEX_SLOT = Layout(
     "index slot",
     Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
@@ -75,8 +73,7 @@ class WrittenIndex(NamedTuple):
 class LedgerIndex:
     """One ledger on this bookie: its key, its fence, and where its entries lie.
 
-    Only what changed since the last flush is in memory; of the rest, a few locations are read from
-    the file at a time.
+    Only what changed since the last flush is in memory; a few other locations are read at a time.
 
     Invariants: the master key never changes; a fence is never taken back; a location is set only
     once the entry's bytes are in the entry log.
@@ -147,15 +144,18 @@ class LedgerIndex:
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
         """Open the ledger's file.
 
-        Raises `FileNotFoundError`, and `StorageDamagedException` for a header that makes no sense.
+        Raises `FileNotFoundError`, and `StorageDamagedException` for a header that makes no sense
+        or is cut: no crash cuts it, as `put_in_place` renames a file that is synced.
         """
         file = disk.open(index_path(ledger_id))
         index = cls(ledger_id, b"", disk, page_size)
         index._file = file
-        size = max(file.size() - DATA_OFFSET, 0)
+        size = file.size() - DATA_OFFSET
         index._page_count = -(-size // page_size)
         index._whole_page_count = size // page_size
         try:
+            if size < 0:
+                raise ValueError(f"{file.size()} of its {DATA_OFFSET} bytes")
             index._decode_header(file.read(0, DATA_OFFSET))
             index._stored_header = index._encode_header()
         except (struct.error, ValueError) as error:

@@ -82,7 +82,8 @@ class JournalScan:
     def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
         """Records from `start_offset` (a record's start, or 0 for the first) to the end.
 
-        Raises `StorageDamagedException` with file and offset for bytes that no writer leaves.
+        Raises `StorageDamagedException` with file and offset for bytes that no writer leaves, and
+        for a file that ends before `start_offset`.
         """
         return chain.from_iterable(self.batches(start_offset))
 
@@ -93,6 +94,13 @@ class JournalScan:
 
         A subclass may change this.
         """
+        if start_offset > self.file.size():
+            # A mark names a place that was synced, so what followed it is gone, too.
+            raise StorageDamagedException(
+                f"journal {self.path} ends at offset {self.file.size()}, and replay starts at"
+                f" {start_offset}: acknowledged entries are missing; put the whole file back, or"
+                " remove this bookie's data and let its ledgers be replicated again"
+            )
         offset, wanted = max(start_offset, self.end_offset), 1
         while wanted and offset + wanted <= self.file.size():
             data, at = self.file.read(offset, max(_READ_SIZE, wanted)), 0
@@ -108,7 +116,8 @@ class JournalScan:
                     yield [self._other_record(data, at, wanted, offset)]
                 at += wanted
             offset += at
-        self.end_offset = offset
+        # A crash while the file was created may have cut its header.
+        self.end_offset = min(offset, self.file.size())
         self.file.close()
 
     def _other_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:

@@ -204,12 +204,14 @@ def _map_spans(data: bytes, offset: int) -> Iterator[Span]:
 def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
     """Name the bytes of a ledger's index; slots without a location are one span a run.
 
-    Raises `StorageDamagedException` when the header's lengths lead out of it.
+    Raises `StorageDamagedException` when the header is cut, or its lengths lead out of it.
     """
     path = index_path(ledger_id)
     file = disk.open(path)
     data = _head(file, INDEX_HEADER, path) + file.read(INDEX_HEADER.size, DATA_OFFSET)
     data = data[:DATA_OFFSET]
+    if len(data) < DATA_OFFSET:
+        raise StorageDamagedException(f"{path}, offset {len(data)}: the header ends here")
     yield from INDEX_HEADER.spans(data)
     _, version, key_size = INDEX_HEADER.struct.unpack_from(data)
     at = INDEX_HEADER.size + max(key_size, 0)

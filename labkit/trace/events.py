@@ -75,6 +75,10 @@ KINDS: dict[str, Kind] = {
         Kind("node.failed", "a node's code raised an error that nothing catches (note): a mistake"),
         Kind("clock.skewed", "the node's clock runs at another rate and shows another time; note"),
         Kind("disk.bad", "the node's disks are bad from now on; note: how"),
+        Kind(
+            "bookie.formatted",
+            "an operator emptied the bookie's disks and deleted its cookie: it comes back as new",
+        ),
         Kind("disk.good", "the node's disks are no longer bad in that way (note)"),
         Kind(
             "disk.rotted",

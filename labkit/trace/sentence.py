@@ -17,6 +17,7 @@ SENTENCES: dict[str, str] = {
     "node.failed": "a mistake in {node}'s code: {note}",
     "clock.skewed": "{node}'s clock goes wrong: {note}",
     "disk.bad": "{node}'s disks go bad: {note}",
+    "bookie.formatted": "{node} was formatted: its disks are empty, and its cookie is deleted",
     "disk.good": "{node}'s disks are {note}",
     "disk.rotted": "a bit flipped in {file} of {node}[ at offset {offset}]"
     "[, and in each of the {size} bytes from there on]",

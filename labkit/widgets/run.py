@@ -17,6 +17,7 @@ SIGNS: dict[str, tuple[str, str]] = {
     "link.cut": ("✂", "lost"),
     "disk.bad": ("!", "lost"),
     "disk.rotted": ("!", "lost"),
+    "bookie.formatted": ("!", "lost"),
     "session.lost": ("!", "lost"),
     "recovery.started": ("⊘", "ink"),
     "ledger.closed": ("■", "ink"),

@@ -73,12 +73,13 @@ def test_entries_confirmed_after_the_deletion_are_not_promised(check: type[Check
     assert recovered_and_gone_on(is_deleted=True).verdict(check).outcome is not Outcome.INVALID
 
 
-def test_its_writer_confirms_nothing_as_long_as_its_bookies_live() -> None:
+def test_its_writer_confirms_nothing_even_after_its_bookies_have_forgotten_the_fence() -> None:
     story = recovered_and_gone_on(is_deleted=True)
     assert story.verdict(OneWriter).outcome is Outcome.INVALID
-    restarted = Story().add(0).tell(R, "recovery.started").close(0, R)
-    restarted.tell(W, "ledger.deleted").tell(B0, "node.killed").add(1)
-    assert restarted.verdict(OneWriter).outcome is not Outcome.INVALID
+    for event in ("node.killed", "bookie.formatted"):
+        forgotten = Story().add(0).tell(R, "recovery.started").close(0, R)
+        forgotten.tell(W, "ledger.deleted").tell(B0, event).add(1)
+        assert forgotten.verdict(OneWriter).outcome is Outcome.INVALID
 
 
 def recovered_and_gone_on(*, is_deleted: bool) -> Story:

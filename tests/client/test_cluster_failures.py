@@ -1,12 +1,14 @@
 """Ensemble change, recovery and reads on real bookies that are killed and brought back."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.live.cluster import LocalCluster
+from labkit.metadata.cookie import delete_cookie
 from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
 from labkit.model.errors import (
     BKLedgerFencedException,
@@ -59,6 +61,29 @@ async def test_writer_is_stopped_by_the_client_that_opens_its_ledger(
         await writer.add(b"late")
     await writer.close()
     assert writer.metadata == reader.metadata
+
+
+async def test_writer_confirms_nothing_on_bookies_that_were_emptied_after_a_recovery(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    writer = await client.create_ledger(2, 2, 2)
+    await writer.add(b"entry")
+    other = await cluster.connect("other")
+    assert (await other.open_ledger(writer.ledger_id)).last_add_confirmed == 0
+    for bookie in writer.ensemble:
+        await cluster.kill(bookie)
+        # As `bookkeeper shell bookieformat -deleteCookie` does.
+        for kind in ("journal", "ledgers"):
+            shutil.rmtree(cluster.folder_of(bookie) / kind)
+        await delete_cookie(client.store, bookie)
+        await cluster.restart(bookie)
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"late")
+    assert writer.last_add_confirmed == 0
+    # They have forgotten the fence, and only the writer's own check has kept it from going on.
+    endpoint = await find_endpoint(client.store, writer.ensemble[0], BOOKIE_RPC)
+    async with RawClient(endpoint.port) as raw:
+        assert await raw.ask(add(writer.ledger_id, 2)) == added(writer.ledger_id, 2)
 
 
 async def test_fence_survives_restart(cluster: LocalCluster, client: BookKeeper) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
-from labkit.model.errors import BKLedgerFencedException
+from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.model.errors import BKLedgerFencedException, BKUnauthorizedAccessException
+from tests.bookie.raw import UNAUTHORIZED, RawClient, add, added
 from tests.interop.apache import JavaClient
 from tests.interop.bookies import RunningBookie
 from tests.interop.conftest import Cluster
@@ -100,6 +102,28 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     for writer in fenced:
         with pytest.raises(BKLedgerFencedException):
             await writer.add(b"too late")
+
+
+@pytest.mark.parametrize("kind", ["labkit", "apache"])
+async def test_a_bookie_refuses_the_writer_of_an_id_that_a_stranger_took_first(
+    cluster: Cluster, kind: str
+) -> None:
+    """As docs/security.md says, of both kinds of bookie."""
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
+    folder = cluster.bookie(f"{kind}-with-a-stranger")
+    await start[kind](folder)
+    endpoint = await find_endpoint(cluster.metadata, folder.bookie_id, BOOKIE_RPC)
+    client = cluster.labkit_client(folder.bookie_id)
+    known = await write(client, [b"honest"])
+    new = await client.create_ledger(1, 1, 1, password=PASSWORD)
+    async with RawClient(endpoint.port) as stranger:
+        refused = await stranger.ask(add(known.ledger_id, 1))
+        assert refused == added(known.ledger_id, 1, UNAUTHORIZED)
+        taken = await stranger.ask(add(new.ledger_id, 0))
+        assert taken == added(new.ledger_id, 0)
+    with pytest.raises(BKUnauthorizedAccessException):
+        await new.add(b"honest")
+    assert await known.add(b"as before") == 1
 
 
 async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(

@@ -136,6 +136,7 @@ def test_a_lost_master_key_is_asked_for(run: Run, tmp_path: Path) -> None:
     index_of(tmp_path, 7).unlink()
     for journal in (tmp_path / "j/current").iterdir():
         journal.write_bytes(b"BKLG\0\0\0\4")
+    (tmp_path / "l/current/lastMark").unlink()
     code, _, errors = run(tmp_path, "rebuildindex", "7")
     assert code == 1
     assert "no master key for ledger 7; pass the ledger's --password" in errors

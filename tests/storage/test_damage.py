@@ -10,6 +10,7 @@ from labkit.model.errors import (
     StorageDamagedException,
 )
 from labkit.storage.index import index_path
+from labkit.storage.log_mark import read_last_mark
 from tests.storage.machine import Machine
 from tests.storage.support import add, entry, open_store
 
@@ -52,6 +53,31 @@ def test_a_ledger_with_a_damaged_index_is_damaged_not_absent(flushed: Machine) -
     flushed.ledgers.open(index_path(5)).write(0, b"XXXX")
     with pytest.raises(StorageDamagedException, match=r"5\.idx: unreadable header"):
         flushed.open().read_entry(5, 0)
+
+
+@pytest.mark.parametrize("size", [0, 11, 39, 40, 1023])
+def test_a_ledger_with_an_index_cut_in_its_header_is_damaged_not_absent(
+    flushed: Machine, size: int
+) -> None:
+    index = flushed.ledgers.open(index_path(5))
+    data = index.read(0, size)
+    flushed.ledgers.create(index_path(5)).write(0, data)
+    for entry_id in (0, 1):
+        with pytest.raises(StorageDamagedException, match=r"5\.idx: unreadable header"):
+            flushed.open().read_entry(5, entry_id)
+
+
+def test_a_journal_cut_before_the_mark_is_damaged_not_empty(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    add(store, 5, 1)
+    (name,) = machine.journal.names("current")
+    journal = machine.journal.open(f"current/{name}")
+    data = journal.read(0, read_last_mark(machine.ledgers).offset - 1)
+    machine.journal.create(f"current/{name}").write(0, data)
+    with pytest.raises(StorageDamagedException, match="acknowledged entries are missing"):
+        machine.open()
 
 
 @pytest.mark.parametrize("location", [1, 3, -1, 2**62, -(2**63)])

@@ -77,7 +77,19 @@ def test_a_scan_may_start_at_any_record() -> None:
     data = header(6) + framed(KEPT) + framed(entry(5, 1))
     assert bodies(data, 512 + 4 + len(KEPT)) == [entry(5, 1)]
     assert bodies(data, len(data)) == []
-    assert bodies(data, len(data) + 4) == []
+
+
+@pytest.mark.parametrize("size", [0, 7, 300, 512, 530])
+def test_a_file_that_ends_before_the_start_of_the_scan_is_damaged(size: int) -> None:
+    data = (header(6) + framed(KEPT) + framed(entry(5, 1)))[:size]
+    with pytest.raises(StorageDamagedException, match=f"ends at offset {size}, and replay starts"):
+        bodies(data, 512 + 4 + len(KEPT))
+
+
+def test_a_scan_of_a_cut_header_ends_where_the_file_does() -> None:
+    found = scan(header(6)[:300])
+    assert [*found.records()] == []
+    assert found.end_offset == 300
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6])

@@ -7,6 +7,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     situations.py       faults together with the steps that they affect
     lost_bookies.py     bookies that stay away until their copies are made again
     bad_machines.py     replaced disks, failing reads, disks full at a sync, wrong clocks
+    formatted_bookies.py  bookies that an operator empties after they were fenced
     other_clients.py    deferred sync, explicit LAC, long polls, racks
     more_steps.py       owners of topics without brokers, and autorecovery disabled for a time
     other_settings.py   other settings of bookies, writers and autorecovery

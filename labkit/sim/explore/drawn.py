@@ -12,6 +12,7 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.bad_machines import with_bad_machines
 from labkit.sim.explore.busy_disks import with_busy_disks
+from labkit.sim.explore.formatted_bookies import with_formatted_bookies
 from labkit.sim.explore.lost_bookies import with_a_lost_bookie
 from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.more_steps import with_more_steps
@@ -80,6 +81,8 @@ def drawn(seed: int) -> Scenario:
     scenario = with_bad_machines(scenario, seed, horizon_ms)
     scenario = with_other_settings(scenario, Lots(f"settings {seed}", cluster, (), horizon_ms))
     scenario = with_more_steps(scenario, Lots(f"steps {seed}", cluster, (), horizon_ms))
+    formatted = Lots(f"reformatted {seed}", cluster, (), horizon_ms)
+    scenario = with_formatted_bookies(scenario, formatted)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

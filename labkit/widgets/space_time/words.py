@@ -50,6 +50,7 @@ _WORDS = {
     "disk.bad": "{note}",
     "disk.good": "disk well",
     "disk.rotted": "bit flips",
+    "bookie.formatted": "emptied",
     "journal.replayed": "replay",
     "bookie.read_only": "read-only",
     "bookie.writable": "writable",

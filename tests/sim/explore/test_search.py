@@ -50,7 +50,7 @@ def test_a_common_mistake_breaks_its_promise_within_100_scenarios(variant: str) 
     ("variant", "seed"),
     [
         ("fence not persisted", 2275),
-        ("no fencing on recovery reads", 1533),
+        ("no fencing on recovery reads", 1558),
         ("recovery publishes ensembles early", 2820),
         ("lost sessions noticed late", 1837),
     ],

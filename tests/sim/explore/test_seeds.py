@@ -9,7 +9,7 @@ from labkit.sim.variants import VARIANTS
 
 OF_STORAGE = {
     "mark persisted before the flush": 41,
-    "mark taken after the flush": 5,
+    "mark taken after the flush": 30,
     "journals removed before the mark": 367,
     "mark of one directory": 131,
     "ack before sync": 12,
@@ -23,8 +23,9 @@ OF_THE_PROTOCOL = {
     "LAC out of order": 184,
     "ensemble change from the wrong entry": 39,
     "recovery without fencing": 0,
-    "no fencing on recovery reads": 1533,
+    "no fencing on recovery reads": 1558,
     "fence not persisted": 2275,
+    "acks of emptied bookies counted": 117,
     "deleted ledger comes back": 0,
     "list of ledgers without a sync": 24,
     "recovery trusts one bookie": 32,
@@ -38,10 +39,10 @@ OF_THE_PROTOCOL = {
     "cookie not checked": 668,
     "sends after a failed one": 153,
     "pushed taken for stored": 1,
-    "pushed again behind later ones": 43,
+    "pushed again behind later ones": 128,
     "list of ledgers written blindly": 65,
     "takeover without recovery": 210,
-    "marks not rebuilt": 19,
+    "marks not rebuilt": 24,
     "receipt of the newest entry": 1,
     "ledger ids in blocks": 445,
 }
