@@ -37,6 +37,7 @@ function).
       lab          JupyterLab on a notebook
       doctor       what is missing or unfit, with the remedy
       own_python   labkit in other processes, such as a cluster's, whatever the working folder has
+      printable    strangers' text on a terminal
       exit_codes   how the command ends, and what that says about a server
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is

@@ -9,6 +9,7 @@ of them.
 
     values       what crosses the pipe, and what does not
     sandbox      the process of one submission: bubblewrap, and its limits
+    seccomp      the system calls that the sandbox refuses
     inside       what runs in there: the submission's answers, and calls of them
     slices       which statements of a notebook its answers need
     frames       tables for a Spark job, and what comes back

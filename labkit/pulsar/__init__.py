@@ -20,12 +20,14 @@
     schemas         the schemas of messages, by version: in ledgers (`schema_storage`), compared
                     (`schema_checks`, `avro_compatibility`) as a namespace wants (`schema_policy`),
                     by type (`schema_types`); `schema_requests` answers clients
+    tenants         clusters, tenants and namespaces in the metadata store
     namespaces      lists of topics
     refusals        requests that are not served, and the answers to them
     administration  the requests of the HTTP side
     partitions      creates and grows partitioned topics
     deletion        deletes topics, so that a refusal changes nothing and a crash can be repaired
     policies        a namespace's settings that override the broker's configuration
+    expiry          periodic work: changed policies are applied, old messages expire
     authentication  who a client is, and how long that is valid
     authorization   which role may do what
     errors          the broker's refusals, with the code for the client

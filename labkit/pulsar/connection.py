@@ -109,6 +109,8 @@ class Connection:
         self._method = ""
         self._client = ""
         """The client's version as it names it, for the log."""
+        self.is_cpp_client = False
+        """Whether the client is, or is built on, Pulsar's for C++ (that for Python is)."""
         self._may_be_asked = False
         """Whether the client can be asked for another token when its own has expired."""
         self._is_asked = False
@@ -245,6 +247,7 @@ class Connection:
         request = command.connect
         try:
             self._client = shortened(request.client_version)
+            self.is_cpp_client = request.client_version.startswith("Pulsar-CPP")
             self._method = request.auth_method_name
             self._may_be_asked = request.feature_flags.supports_auth_refresh
             self._identity = self._host.identify(self._method, request.auth_data)

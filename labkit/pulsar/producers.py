@@ -116,6 +116,7 @@ class Producer:
         self._pending = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._is_gone = False
+        self._refusal: BaseCommand | None = None
         # One command, refilled for each receipt: creating one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
@@ -130,6 +131,8 @@ class Producer:
 
     def send(self, request: CommandSend, message: bytes) -> None:
         """Store a message; its receipt follows."""
+        if self._refusal is not None:
+            return  # The client sends it again, once it has registered again.
         size = len(message)
         sequence_id, highest = request.sequence_id, request.highest_sequence_id
         if size > self._max_entry_size:
@@ -211,19 +214,31 @@ class Producer:
         self._topic.incoming.add(message_count, size_bytes)
         self._connection.send_frames(frames, 0)
         self._forget(len(stored), size_bytes)
+        self._send_refusal()
 
     def _dropped(self, _: LabkitError) -> None:
         self.send_away()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
+        """Refuse a message when all earlier ones have their receipts, and close the producer.
+
+        A client that gets the refusal before these receipts does not drop the message, but sends it
+        again.
+        """
         error = CommandSendError(
             producer_id=self.producer_id,
             sequence_id=request.sequence_id,
-            error=code,
+            # After any other code the C++ client reconnects and sends the message again, forever.
+            error=ServerError.ChecksumError if self._connection.is_cpp_client else code,
             message=f"{self.name}: {text}",
         )
-        self._connection.send(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error))
-        self.send_away()
+        self._refusal = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
+        self._send_refusal()
+
+    def _send_refusal(self) -> None:
+        if self._refusal is not None and not self._pending:
+            self._connection.send(self._refusal)
+            self.send_away()
 
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count

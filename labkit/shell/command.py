@@ -44,7 +44,7 @@ def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
     """Run one verb, whose lines `say` prints at once; returns the exit code."""
     problems = 0
     try:
-        for value in _VERBS[arguments.shell_verb](arguments):
+        for value in VERBS[arguments.shell_verb](arguments):
             _print(value, arguments, say)
             for problem in _problems_of(value):
                 problems += 1
@@ -190,7 +190,7 @@ def _xray(arguments: Namespace) -> Iterable[object]:
     return file_spans(Path(arguments.file), digest.size if digest else _CRC32C_SIZE)
 
 
-_VERBS: dict[str, Callable[[Namespace], Iterable[object]]] = {
+VERBS: dict[str, Callable[[Namespace], Iterable[object]]] = {
     **dict.fromkeys(CLUSTER_VERBS, run_on_cluster),
     "readjournal": _readjournal,
     "readlog": _readlog,

@@ -21,7 +21,7 @@ from labkit.widgets.bookie_inside import BookieInside
         (lambda keys: sorted(keys, reverse=True), "Inside ledger 8 entry 0 must lie before"),
         (lambda keys: sorted(keys, key=str), "Ledgers follow each other by their ids"),
         (lambda keys: sorted(keys)[:-1], "entry 1 of ledger 8 is not in the entry log"),
-        (lambda keys: sorted(keys) * 2, "entry 0 of ledger 8 was written twice"),
+        (lambda keys: sorted(keys) * 2, "entry 0 of ledger 7 was written twice"),
         (lambda keys: sorted((e, lg) for lg, e in keys), "was not in the memtable"),
     ],
 )

@@ -105,6 +105,24 @@ def test_a_message_that_is_too_large_is_refused(client: pulsar.Client, topic: st
     assert receive_all(client, topic, 1) == [(message_id, largest)]
 
 
+def test_a_message_for_other_clusters_fails_and_all_others_are_stored_once(
+    client: pulsar.Client, topic: str
+) -> None:
+    producer, other = client.create_producer(topic), client.create_producer(f"{topic}-other")
+    results: list[pulsar.Result] = []
+    for number, payload in enumerate(PAYLOADS[:20]):
+        clusters = ["far"] if number == 10 else None
+        producer.send_async(
+            payload, lambda result, _: results.append(result), replication_clusters=clusters
+        )
+    producer.flush()
+    failed = pulsar.Result.ChecksumError  # The only one that is not followed by another attempt.
+    assert results == [failed if number == 10 else pulsar.Result.Ok for number in range(20)]
+    other.send(b"x")
+    stored = [payload for _, payload in receive_all(client, topic, 19)]
+    assert stored == PAYLOADS[:10] + PAYLOADS[11:20]
+
+
 def test_a_key_stays_in_its_partition_and_order(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:

@@ -182,6 +182,22 @@ async def test_a_message_for_other_clusters_is_refused_by_name(
     assert broker.ledger().entries == []
 
 
+async def test_a_message_is_refused_after_the_receipts_of_the_earlier_ones(
+    broker: HeldBroker, client: FrameClient
+) -> None:
+    await broker.start()
+    await client.produce()
+    client.give(sending(0, message()))
+    client.give(sending(1, replicated_message(["far"])))
+    client.give(sending(2, message()))
+    await until(lambda: len(broker.ledger().entries) == 1)
+    broker.ledger().store(1)
+    assert (await client.answer(BaseCommand.SEND_RECEIPT)).sequence_id == 0
+    assert (await client.answer(BaseCommand.SEND_ERROR)).sequence_id == 1
+    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    assert len(broker.ledger().entries) == 1
+
+
 @pytest.mark.parametrize("clusters", [[], ["__local__"], ["standalone"]])
 async def test_a_message_for_this_cluster_is_stored(
     broker: HeldBroker, client: FrameClient, clusters: list[str]

@@ -115,7 +115,7 @@ def test_a_line_feed_in_a_record_does_not_begin_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines: list[str] = []
-    monkeypatch.setitem(command._VERBS, "lastmark", lambda _: [Source("a\nb\x1b")])
+    monkeypatch.setitem(command.VERBS, "lastmark", lambda _: [Source("a\nb\x1b")])
     arguments = Namespace(shell_verb="lastmark", json=False)
     assert command.run_shell(arguments, lines.append) == 0
     assert lines == ["In a\\u000ab\\u001b"]

@@ -243,10 +243,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/topic/formats.py encode_chain: constant: True -> False",
-            "labkit/topic/formats.py with_property: constant: True -> False",
+            "labkit/topic/formats.py with_terminated: constant: True -> False",
             "labkit/topic/formats.py encode_cursor_node: constant: True -> False",
-            "labkit/topic/formats.py encode_position: constant: True -> False",
+            "labkit/topic/formats.py _chain_node: constant: True -> False",
         ),
         "protobuf orders nothing but maps, and there is none in these messages.",
     ),
