@@ -28,8 +28,8 @@ from labkit.lessons.cases import Asked, Cases, WrongCalls, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
-_MOST_ITEMS, _MOST_BYTES = 1000, 65_536
-"""How much a learner's function may return in one call; no right answer needs a tenth of it."""
+_MOST_ITEMS, _MOST_BYTES = 10_000, 4 * 1024 * 1024
+"""How much a learner's function may return in one call; no right answer needs half of it."""
 
 _exercises: dict[str, "Exercise"] = {}
 
@@ -194,17 +194,25 @@ def _limit_broken_by(value: Any) -> str | None:
 
     A trial computes with the value, so its size must not decide how long that takes.
     """
-    if isinstance(value, str | bytes):
-        return f"at most {_MOST_BYTES:,} bytes" if len(value) > _MOST_BYTES else None
-    if isinstance(value, list | tuple | set | frozenset | dict):
-        if len(value) > _MOST_ITEMS:
-            return f"at most {_MOST_ITEMS:,} items"
-        items = [*value, *value.values()] if isinstance(value, dict) else value
-        return next(filter(None, map(_limit_broken_by, items)), None)
-    is_in_range = isfinite(value) if isinstance(value, float) else True
-    if isinstance(value, int):
-        is_in_range = -(2**63) <= value < 2**63  # what the fields of BookKeeper can hold
-    return None if is_in_range else "finite numbers of at most 64 bits"
+    waiting, count, size_bytes = [value], 0, 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str | bytes):
+            size_bytes += len(each)
+            if size_bytes > _MOST_BYTES:
+                return f"at most {_MOST_BYTES:,} bytes"
+        elif isinstance(each, list | tuple | set | frozenset | dict):
+            count += len(each)
+            if count > _MOST_ITEMS:
+                return f"at most {_MOST_ITEMS:,} items"
+            waiting += each
+            if isinstance(each, dict):
+                waiting += each.values()
+        elif isinstance(each, float) and not isfinite(each):
+            return "finite numbers"
+        elif isinstance(each, int) and not -(2**63) <= each < 2**63:
+            return "integers of at most 64 bits"  # what the fields of BookKeeper can hold
+    return None
 
 
 def in_order(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
