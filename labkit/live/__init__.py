@@ -26,7 +26,8 @@
       place_option      the option `--zookeeper` beside a file that names a place, too
       admin_server, admin_http, admin_call, admin_clusters, admin_namespaces, admin_policies,
       admin_topics, admin_messages, admin_subscriptions, admin_stats, admin_partitions,
-      admin_schemas, compression, foreign_pages     a broker's HTTP side, the limits on requests, and the web pages whose
+      admin_schemas, compression, foreign_pages
+                        a broker's HTTP side, the limits on requests, and the web pages whose
                         requests it refuses
       tokens, token_config, peer_log, complaints
                         authentication of clients; log lines about their mistakes; lines on outputs
