@@ -18,6 +18,7 @@ from typing import IO
 
 import labkit
 from labkit.grading import seccomp
+from labkit.lessons.apart import without_memory_limit
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
 
@@ -56,13 +57,15 @@ class Limits:
         A JVM has some hundred threads and opens every jar, and an exercise is a dozen small jobs,
         of a second each where two run at a time.  Raises `MissingPart` without a suitable Java.
         """
+        with without_memory_limit():  # A JVM reserves gigabytes of addresses.
+            java = find_java().home
         return replace(
             self,
             exercise_s=4 * self.exercise_s,
             load_s=2 * self.load_s,
             processes=512,
             open_files=1024,
-            java=find_java().home,
+            java=java,
         )
 
 

@@ -165,6 +165,22 @@ def limit_memory(more_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
+@contextlib.contextmanager
+def without_memory_limit() -> Iterator[None]:
+    """Start other programs without the limit that `limit_memory` set for this process."""
+    if sys.platform == "win32":
+        yield
+        return
+    import resource  # noqa: PLC0415 - Windows has none
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limits[1], limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
 _DONE, _NO_MEMORY = 97, 96
 """The exit status of a copy that did its work, and of one that could not; others are the
 learner's."""
