@@ -22,27 +22,28 @@ async def test_delayed_change_tolerates_failures_while_a_quorum_is_available() -
     b3.refuse(0, Code.IO_ERROR)
     for bookie in (b1, b2):
         bookie.ack(0)
-    assert adds[0].result() == 0
+    assert await adds[0] == 0
     b3.refuse(1, Code.IO_ERROR)
     b2.refuse(1, Code.IO_ERROR)
     await until(lambda: b4.adds == b5.adds == [1])
     assert await script.segments() == [(0, "b1 b2 b3"), (1, "b1 b4 b5")]
     b4.ack(1)
     b1.ack(1)
+    assert await adds[1] == 1
     assert writer.last_add_confirmed == 1
 
 
 async def test_failures_of_replaced_bookies_are_not_counted_against_the_new_ones() -> None:
     script = Script(3, 3, 2, spares=3, config=DELAYED)
     b1, b2, b3, b4, b5, b6 = script.bookies
-    writer, _ = await pushed(script, 1)
+    _, adds = await pushed(script, 1)
     b3.refuse(0, Code.IO_ERROR)
     b2.refuse(0, Code.IO_ERROR)
     await until(lambda: b4.adds == b5.adds == [0])
     b5.refuse(0, Code.IO_ERROR)
     b1.ack(0)
     b4.ack(0)
-    assert writer.last_add_confirmed == 0
+    assert await adds[0] == 0
     assert await script.segments() == [(0, "b1 b4 b5")]
     assert b6.adds == []
 

@@ -204,8 +204,11 @@ def _file(spans: Callable[..., Iterator[object]]) -> Callable[[bytes], object]:
 
 
 DISKS = {version: written(version) for version in FORMATS}
-JOURNALS = {version: older_journal(version) for version in (1, 2, 3)} | {
-    version: content(journal, JOURNAL).rstrip(b"\0") for version, (journal, _) in DISKS.items()
+MARK_OFFSET = int.from_bytes(content(DISKS[6][1], LAST_MARK)[8:16], "big")
+"""Replay begins here in the journal, so a store refuses a shorter one."""
+JOURNALS = {version: older_journal(version).ljust(MARK_OFFSET, b"\0") for version in (1, 2, 3)} | {
+    version: content(journal, JOURNAL).rstrip(b"\0").ljust(MARK_OFFSET, b"\0")
+    for version, (journal, _) in DISKS.items()
 }
 INDEXES = tuple(content(ledgers, INDEX) for _, ledgers in DISKS.values())
 LOGS, MARKS, IDS = ((content(DISKS[6][1], path),) for path in (LOG, LAST_MARK, LAST_ID))

@@ -60,7 +60,8 @@ def test_a_record_that_is_a_link_or_too_large_is_left_out_and_said(tmp_path: Pat
     link.symlink_to(large[0])
     rows, problems = rows_of("ada", (link, *large))
     assert (rows, len(problems)) == ([], 2)
-    assert "larger than 1 MB" in problems[0]
+    assert "no regular file" in problems[0]
+    assert "larger than 1 MB" in problems[1]
 
 
 def test_text_that_utf_8_cannot_hold_does_not_stop_the_report(tmp_path: Path) -> None:

@@ -392,16 +392,13 @@ compare("the new owner's first message goes", "go on" if goes_on else "new ledge
 # | start = max(LastAddConfirmed reported, first entry of the last segment - 1) | the same since 4.14 |
 # | an entry is lost after Qw - Qa + 1 times "no such entry" | the same (`PendingReadOp`) |
 # | bookies replaced during recovery are published when it closes | the same: another recovery must look where the writer wrote |
-# | a bookie that was emptied has forgotten its fences: an acknowledgement over a new connection counts only when the metadata still said OPEN after it was made | every acknowledgement counts |
+# | an emptied bookie forgets its fences: over a new connection, an acknowledgement counts only if the metadata says OPEN | every one counts (#4812) |
 # | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if no client has |
 #
-# `recoveryReadBatchSize` (default 1) is how many entries recovery reads at a time.
-#
 # Known defects:
-# - **#2614**: fencing the reads of LastAddConfirmed alone is not enough. Found with TLA+, fixed in 4.14.
+# - **#2614**: fencing the reads of LastAddConfirmed alone is not enough; fixed in 4.14.
 # - **#2908**: a damaged entry log was answered with "no such entry", and recovery cut the ledger.
-# - **#4812**: a bookie that was emptied forgets its fences, and the old writer's adds are confirmed.
-# - **#3952**: which bookies count as "unknown" when a reader asks how far it may read: lesson 05.
+# - **#3952**: which bookies count as "unknown": lesson 05.
 
 # %% [markdown]
 # ## Questions
