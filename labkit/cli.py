@@ -16,8 +16,8 @@ from labkit.exit_codes import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_INTERRUPTED, E
 from labkit.grading.arguments import add_grade, add_handout
 from labkit.intermixed import IntermixedParser
 from labkit.live.complaints import announce, complain
-from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
+from labkit.model.missing_part import MissingPart
 from labkit.printable import printable
 from labkit.shell.arguments import PLACE, add_arguments
 from labkit.workshop_arguments import add_client

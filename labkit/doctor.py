@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from labkit.live.java import find_java
-from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.live.zookeeper import free_port, zookeeper_jars
 from labkit.live.zookeeper_secret import check_secrets_folder
+from labkit.model.missing_part import MissingPart
 
 MIB = 1 << 20
 OLDEST_PYTHON = (3, 11)

@@ -48,6 +48,8 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # The tests may run under nohup, which servers respect.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         deadline = Timer(DEADLINE_S, process.kill)
         deadline.start()

@@ -13,7 +13,7 @@ import pytest
 
 from labkit import doctor
 from labkit.doctor import Finding
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 MIB = 1 << 20
 

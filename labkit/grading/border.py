@@ -23,7 +23,7 @@ from labkit.grading.inside import MOST_ASKED, MOST_SAID
 from labkit.grading.sandbox import Limits, pipes, started
 from labkit.grading.values import CannotCrossError, packed, unpacked
 from labkit.lessons.exercise import RaisedThereError
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 MOST_ANSWERS = 500
 """Checks and errors that a notebook may report while it is loaded."""

@@ -33,7 +33,7 @@ from labkit.lessons.card import Card, Outcome, picture_of
 from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, all_exercises, load_lesson
 from labkit.lessons.stream_trial import asked_in
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 _OUTCOMES = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
 _MOST_NOTEBOOK, _MOST_CODE = 32 << 20, 1 << 20

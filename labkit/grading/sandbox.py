@@ -20,7 +20,7 @@ import labkit
 from labkit.grading import seccomp
 from labkit.lessons.apart import without_memory_limit
 from labkit.live.java import find_java
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 WRITABLE_BYTES = 64 << 20
 _FIRST_USER, _USERS = 60_000, 5_000

@@ -23,7 +23,7 @@ from labkit.lessons.apart import CAN_FORK, Reason, Stopped, apart
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
 from labkit.lessons.parameters import case_seed
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 STEPS = 20_000_000
 """Bytecode instructions: some two million lines, a few seconds."""

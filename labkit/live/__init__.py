@@ -37,7 +37,7 @@
       cluster, node_process
                         ZooKeeper, bookies and brokers on this machine, which can be killed and
                         restarted
-      zookeeper, zookeeper_secret, java, missing, guard
+      zookeeper, zookeeper_secret, java, guard
                         a real ZooKeeper server from PySpark's jars, on the Java that is found; it
                         ends with its owner
 

@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25

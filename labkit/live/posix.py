@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import IO
 
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 if sys.platform != "win32":
     import fcntl

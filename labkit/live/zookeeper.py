@@ -19,11 +19,11 @@ from typing import BinaryIO, Self
 
 from labkit.live.guard import guarded
 from labkit.live.java import find_java
-from labkit.live.missing import MissingPart
 from labkit.live.posix import lock_at_once, require_posix
 from labkit.live.private import UMASK, make_private, open_log, write_private
 from labkit.live.zookeeper_secret import login_configuration, new_secret, publish, withdraw
 from labkit.metadata.place import MetadataPlace
+from labkit.model.missing_part import MissingPart
 
 LOOPBACK = "127.0.0.1"
 TICK_MS = 500

@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-from labkit.live.missing import MissingPart
 from labkit.live.posix import own_user
 from labkit.live.private import FOLDER_MODE, make_private
+from labkit.model.missing_part import MissingPart
 
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
 _USER = "labkit"

@@ -26,7 +26,7 @@ def test_a_view_on_a_page_gets_its_state_and_says_what_needs_python(
 ) -> None:
     static = tmp_path / BELOW / "_static"
     views = Views(static / "views")
-    shutil.copy(ROOT / "labkit" / "site" / "theme" / "play.js", static)
+    shutil.copy(ROOT / "tools" / "site" / "theme" / "play.js", static)
     state = {"_esm": MODULE, "_css": "button { color: rgb(1, 2, 3) }", "label": "Kill"}
     place = views.place(state, "<p>a still picture</p>")
     script = '<script type="module" src="_static/play.js"></script>'

@@ -22,7 +22,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("landing")
     static = folder / BELOW / "_static"
     place = breakable_run(run(SCENARIO), Views(static / "views"))
-    theme = ROOT / "labkit" / "site" / "theme"
+    theme = ROOT / "tools" / "site" / "theme"
     scripts = ""
     for name in ("landing.js", "play.js"):
         shutil.copy(theme / name, static)

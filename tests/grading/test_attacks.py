@@ -25,7 +25,7 @@ from labkit.lessons.card import Card
 from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, RaisedThereError
 from labkit.lessons.record import FILE
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 from tests.grading.notebooks import RIGHT, cells, write_notebook
 from tests.grading.test_grade import PATIENT, has_sandbox, shut_in
 

@@ -17,7 +17,7 @@ from labkit.grading.sandbox import Limits, require_sandbox
 from labkit.grading.submissions import SubmissionsError, submissions_of
 from labkit.lessons.exercise import RaisedThereError
 from labkit.live.java import Java, JavaNotFound
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 from tests.grading.notebooks import (
     CATCHES,
     DROPPED,

@@ -17,7 +17,7 @@ from tests.interop.apache import fetch_jars
 from tests.until import until
 
 POM = Path(__file__).parent / "pulsar_broker_pom.xml"
-CLUSTER = "lab"
+CLUSTER = "standalone"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 JVM_OPTIONS = (

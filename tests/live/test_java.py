@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live.java import JavaNotFound, find_java
-from labkit.live.missing import MissingPart
+from labkit.model.missing_part import MissingPart
 
 pytestmark = pytest.mark.java
 

@@ -10,6 +10,7 @@ from tests.until import DEADLINE_S
 
 STOPS = """
 import asyncio, os, signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # The tests may run under nohup.
 from labkit.live.stop_signal import on_stop_signal
 
 async def main():

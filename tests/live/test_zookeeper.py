@@ -17,7 +17,6 @@ from kazoo.client import KazooClient
 
 from labkit.live import zookeeper
 from labkit.live.java import Java, find_java
-from labkit.live.missing import MissingPart
 from labkit.live.zookeeper import (
     LOOPBACK,
     EmbeddedZooKeeper,
@@ -27,6 +26,7 @@ from labkit.live.zookeeper import (
     zookeeper_jars,
 )
 from labkit.live.zookeeper_secret import sasl_options
+from labkit.model.missing_part import MissingPart
 from tests.until import until
 
 pytestmark = pytest.mark.java

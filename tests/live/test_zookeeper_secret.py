@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.missing import MissingPart
 from labkit.live.zookeeper_secret import SECRET_VARIABLE, publish, sasl_options, withdraw
+from labkit.model.missing_part import MissingPart
 
 ADDRESS = "127.0.0.1:2181"
 

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from labkit.client.writer import LedgerWriter
 from labkit.lessons.exercise import Refused
 from labkit.live.cluster import LocalCluster
-from labkit.live.missing import MissingPart
 from labkit.live.zookeeper import ZooKeeperNotStarted
 from labkit.model.errors import LabkitError
+from labkit.model.missing_part import MissingPart
 from labkit.shell.consistency import check_consistency
 from labkit.shell.folders import open_data_folder
 from labkit.sim.run import outside_event_loops

@@ -16,11 +16,11 @@ from labkit.client.striping import write_set
 from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import LiveRunFound
 from labkit.live.cluster import LocalCluster
-from labkit.live.missing import MissingPart
 from labkit.live.node_process import NodeNotStartedError
 from labkit.live.zookeeper import ZooKeeperNotStarted
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.model.missing_part import MissingPart
 from labkit.shell.cluster import ledgermetadata, readledger
 from labkit.sim.run import outside_event_loops
 from labkit.trace.log import TraceLog
