@@ -101,7 +101,9 @@ def _on_java(version: str, folder: Path, main_class: str) -> list[str]:
         subprocess.run(compile_them, check=True, timeout=COMPILE_TIMEOUT_S)
 
     classes = cached("pulsar-java", _key(sources, version), compile_into)
-    return ["java", *JVM_OPTIONS, "-cp", f"{jars}{os.sep}*{os.pathsep}{classes}", main_class]
+    # The admin library's jar has some of the client's classes, too, which lack what they need.
+    path = jars / f"pulsar-client-{version}.jar", jars / "*", classes
+    return ["java", *JVM_OPTIONS, "-cp", os.pathsep.join(map(str, path)), main_class]
 
 
 def _go_command() -> list[str]:

@@ -161,8 +161,10 @@ func addedPartitions(w *world) {
 }
 
 func deduplication(w *world) {
-	w.http("POST", "/admin/v2/namespaces/public/dedup/deduplication", "true")
-	topic := strings.Replace(w.topic("dedup"), "/default/", "/dedup/", 1)
+	namespace := "public/" + w.prefix + "dedup"
+	w.http("PUT", "/admin/v2/namespaces/"+namespace, "")
+	w.http("POST", "/admin/v2/namespaces/"+namespace+"/deduplication", "true")
+	topic := "persistent://" + namespace + "/t"
 	options := pulsar.ProducerOptions{Topic: topic, Name: "mine", DisableBatching: true}
 	producer, err := w.client.CreateProducer(options)
 	must(err)

@@ -153,8 +153,10 @@ final class ProducerScenarios {
     }
 
     private static void deduplication(World world) throws Exception {
-        world.http("POST", "/admin/v2/namespaces/public/dedup/deduplication", "true");
-        String topic = world.topic("dedup").replace("/default/", "/dedup/");
+        String namespace = "public/" + world.prefix + "dedup";
+        world.http("PUT", "/admin/v2/namespaces/" + namespace, "");
+        world.http("POST", "/admin/v2/namespaces/" + namespace + "/deduplication", "true");
+        String topic = "persistent://" + namespace + "/t";
         Producer<byte[]> producer = world.producing(topic).producerName("mine")
             .sendTimeout(0, TimeUnit.SECONDS).enableBatching(false).create();
         for (int number : new int[] {0, 1, 1, 0, 2}) {

@@ -78,8 +78,9 @@ final class SchemaAdminScenarios {
             PostSchemaPayload payload = new PostSchemaPayload("AVRO", garbage, Map.of());
             refused(422, () -> schemas.createSchema(topic + "-garbage", payload));
         }
-        String namespace = "schemas/" + topic.replaceAll("[^a-z0-9]", "");
+        String namespace = "public/" + topic.replaceAll("[^a-z0-9]", "");
         String other = "persistent://" + namespace + "/t";
+        admin.namespaces().createNamespace(namespace);
         admin.namespaces().setSchemaCompatibilityStrategy(
             namespace, SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE);
         World.same(SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE,

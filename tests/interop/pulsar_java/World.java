@@ -27,7 +27,7 @@ class World implements AutoCloseable {
     final PulsarClient client;
     final String serviceUrl;
     private final String webUrl;
-    private final String prefix;
+    final String prefix;
     private final Deque<AutoCloseable> opened = new ArrayDeque<>();
 
     World(PulsarClient client, String serviceUrl, String webUrl, String prefix) {
