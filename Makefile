@@ -37,7 +37,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 .PHONY: help lab test quick test-long mutants bench check fmt notebooks slides site offline address constraints proto clean
 
 help: ## List the targets
-	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
+	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/system/storage']"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 lab: $(LAB) ## Open JupyterLab on the tour
@@ -66,7 +66,7 @@ check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and impor
 	$(BIN)/lint-imports --no-logo
 	@$(call javascript,fmt --check)
 	@$(call javascript,lint)
-	@$(call javascript,check 'labkit/widgets/browser/*.js' 'tools/site/theme/*.js')
+	@$(call javascript,check 'labkit/views/widgets/browser/*.js' 'tools/site/theme/*.js')
 
 fmt: $(TEST) ## Format the code and correct what ruff can
 	$(BIN)/ruff check --fix-only .
@@ -75,7 +75,7 @@ fmt: $(TEST) ## Format the code and correct what ruff can
 
 notebooks: $(LAB) ## Build the lessons, run all notebooks and store their outputs
 	@$(call install,-e '.[dev]')
-	$(BIN)/python -m labkit.lessons.build
+	$(BIN)/python -m labkit.course.lessons.build
 	$(BIN)/python -m nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False \
 		--ExecutePreprocessor.record_timing=False \
@@ -105,7 +105,7 @@ constraints: $(BIN)/python ## Pin again, keeping what still fits (UPGRADE=--upgr
 
 proto: $(LAB) ## Generate the protobuf code again
 	@$(call install,-e '.[dev]')
-	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. labkit/model/proto/*.proto
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. labkit/system/model/proto/*.proto
 
 clean: ## Remove the environment, the caches and what tests left
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

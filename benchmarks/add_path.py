@@ -19,14 +19,14 @@ from time import perf_counter, process_time
 from benchmarks.measure import Figure, in_turn, per_second, ratios
 from benchmarks.peers import PEERS, Peer
 from benchmarks.workload import add_frames, entries_of, open_store, silent_recorder
-from labkit.bookie.node import Bookie
-from labkit.live.disk import RealDisk
-from labkit.live.disk_thread import DiskThread
-from labkit.live.net import split_frames
-from labkit.model.wire import Code, decode_answers
-from labkit.storage.config import StorageConfig
-from labkit.storage.journal import Journal
-from labkit.trace.recorder import Recorder
+from labkit.system.bookie.node import Bookie
+from labkit.system.model.wire import Code, decode_answers
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.journal import Journal
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.disk import RealDisk
+from labkit.worlds.live.disk_thread import DiskThread
+from labkit.worlds.live.net import split_frames
 
 GROUP_SIZES = (64, 256, 1024)
 _CPU_GROUP_SIZE = 256

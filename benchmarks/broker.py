@@ -26,9 +26,9 @@ import pulsar
 from benchmarks.measure import Figure, machine, ratios
 from benchmarks.publish import publish
 from benchmarks.results import make_run
-from labkit.live.cluster import LocalCluster
-from labkit.live.guard import guarded
-from labkit.live.net import LOOPBACK
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.processes.cluster import LocalCluster
 
 _QUORUMS = {
     "managedLedgerDefaultEnsembleSize": 3,

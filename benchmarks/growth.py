@@ -26,11 +26,11 @@ from benchmarks.measure import Figure, machine
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from benchmarks.store_growth import AN_ENTRY, Shape, store_costs
-from labkit.live.cluster import LocalCluster
-from labkit.sim.cluster import Cluster
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.workload.steps import Write
 
 _LEDGERS = (1, 10, 100, 1000, 10_000, 100_000)
 _MANY_LEDGERS = 1000

@@ -22,18 +22,18 @@ from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.context import ClientConfig
-from labkit.client.reader import LedgerReader
-from labkit.client.writer import LedgerWriter
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.cycles import look_for_cycles_rarely
-from labkit.live.net import TcpNetwork
-from labkit.live.new_client import at_random
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.place import MetadataPlace
-from labkit.model.entry import Entry
-from labkit.trace.recorder import Recorder
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.reader import LedgerReader
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.entry import Entry
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.net import TcpNetwork
+from labkit.worlds.live.new_client import at_random
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _PAYLOAD = bytes(1024)
 _TIMEOUT_S = 60.0

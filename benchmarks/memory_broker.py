@@ -11,19 +11,19 @@ import random
 import sys
 from collections.abc import Sequence
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.cycles import look_for_cycles_rarely
-from labkit.live.net import LOOPBACK, TcpNetwork, listen, port_of
-from labkit.model.net import Connection, OnBodies
-from labkit.pulsar.broker import Broker
-from labkit.pulsar.config import BrokerConfig
-from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.append_queue import PendingEntry, by_appender
-from labkit.topic.managed_ledger import ManagedLedger
-from labkit.topic.ownership import BrokerAddress
-from labkit.trace.recorder import Recorder
-from tests.client.memory_store import MemoryStore
+from labkit.system.broker.broker import Broker
+from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.topics import BrokerTopic
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.net import Connection, OnBodies
+from labkit.system.topic.append_queue import PendingEntry, by_appender
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.ownership import BrokerAddress
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.net import LOOPBACK, TcpNetwork, listen, port_of
+from tests.system.client.memory_store import MemoryStore
 
 
 class MemoryLedger(ManagedLedger):

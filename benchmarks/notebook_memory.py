@@ -3,7 +3,7 @@ workers, bookies, all that the notebook starts.
 
 Memory that processes share counts once (`Pss`).  A JVM that starts a process is two for a moment,
 with the same memory, so what is not seen twice in a row does not count.  Heaps are those of
-`labkit.spark.session`, which are chosen for Binder's 2 GB.
+`labkit.views.spark.session`, which are chosen for Binder's 2 GB.
 """
 
 import threading

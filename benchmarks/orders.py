@@ -3,11 +3,11 @@
 import time
 from dataclasses import replace
 
-from labkit.sim.cluster import Cluster
-from labkit.sim.explore.every_order import Enumeration, every_order
-from labkit.sim.moments import On
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Recover, Write
+from labkit.worlds.sim.explore.orders.every_order import Enumeration, every_order
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
 
 _PATIENCE_S = 90
 _RECOVER = Recover(when=On("add.pushed"))

@@ -14,11 +14,11 @@ from time import perf_counter
 
 from benchmarks.measure import Figure
 from benchmarks.workload import MASTER_KEY, entries_of
-from labkit.live.guard import guarded
-from labkit.live.net import LOOPBACK, TcpNetwork
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.model.wire import Code, decode_answers, encode_add
-from labkit.storage.config import StorageConfig
+from labkit.system.model.wire import Code, decode_answers, encode_add
+from labkit.system.storage.config import StorageConfig
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.net import LOOPBACK, TcpNetwork
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 
 _KIB = 1024
 _MIB = 1024 * 1024

@@ -28,17 +28,17 @@ from typing import Any, cast
 
 from benchmarks.add_path import bookie_seconds, cpu_us_of_an_add, receives_of
 from benchmarks.workload import PASSWORD, PAYLOAD, silent_recorder
-from labkit.client.bookie_client import BookieClient
-from labkit.client.context import ClientConfig, ClientContext
-from labkit.client.writer import LedgerWriter
-from labkit.live.net import split_frames
-from labkit.metadata.registration import BOOKIE_RPC, Endpoint
-from labkit.model.entry import DigestType
-from labkit.model.ledger import LedgerMetadata, Segment
-from labkit.model.length_prefixed import join_with_lengths
-from labkit.model.net import Connection, OnBodies, OnClose
-from labkit.model.wire import AddBatch, Code, decode_requests
-from labkit.sim.explore.search import judged_run, scenario_of
+from labkit.system.client.bookie_client import BookieClient
+from labkit.system.client.context import ClientConfig, ClientContext
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.system.model.entry import DigestType
+from labkit.system.model.ledger import LedgerMetadata, Segment
+from labkit.system.model.length_prefixed import join_with_lengths
+from labkit.system.model.net import Connection, OnBodies, OnClose
+from labkit.system.model.wire import AddBatch, Code, decode_requests
+from labkit.worlds.live.net import split_frames
+from labkit.worlds.sim.explore.search import judged_run, scenario_of
 
 _ROOT = Path(__file__).parent.parent
 _ROUNDS, _LIMIT_S = 5, 300

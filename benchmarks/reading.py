@@ -8,9 +8,9 @@ from time import perf_counter
 
 from benchmarks.measure import Figure, drop_from_cache, in_turn, per_second, ratios
 from benchmarks.workload import LEDGER_ID, MASTER_KEY, entries_of, open_store
-from labkit.live.disk import RealDisk
-from labkit.storage.config import MIB
-from labkit.storage.journal_scan import JournalScan
+from labkit.system.storage.config import MIB
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.worlds.live.disk import RealDisk
 
 _BATCH_ENTRIES = 16 * 1024
 _READ_SIZE = MIB

@@ -9,11 +9,11 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.measure import Figure, ratios
-from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.context import ClientConfig
-from labkit.client.placement import in_name_order
-from labkit.live.cluster import LocalCluster
+from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.placement import in_name_order
+from labkit.worlds.live.processes.cluster import LocalCluster
 
 _LEDGERS = 4
 _PAYLOAD = bytes(1024)

@@ -2,10 +2,10 @@
 
 import time
 
-from labkit.check import CHECKS
-from labkit.sim.explore.search import search
-from labkit.sim.explore.shrink import shrink
-from labkit.sim.variants import VARIANTS, Variant
+from labkit.system.check import CHECKS
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.shrink import shrink
+from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
 _MOST = 5000
 

@@ -17,16 +17,16 @@ from pathlib import Path
 from benchmarks.measure import Figure, machine, table
 from benchmarks.orders import orders_table
 from benchmarks.searching import mistakes_table
-from labkit.check import check_all
-from labkit.sim.cluster import Cluster
-from labkit.sim.explore.storm import storm
-from labkit.sim.links import LATENCY_S
-from labkit.sim.loop import SimLoop
-from labkit.sim.moments import At
-from labkit.sim.run import run_all
-from labkit.sim.scenario import Scenario
-from labkit.sim.trace import Trace
-from labkit.sim.workload import Read, Recover, Write
+from labkit.system.check import check_all
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.machine.links import LATENCY_S
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.run import run_all
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 _PAGE = Path(__file__).parent.parent / "docs" / "simulation.md"
 _REPEATS = 5

@@ -1,4 +1,4 @@
-"""How fast the jobs of `labkit.spark` are, and how much memory the Spark lessons take.
+"""How fast the jobs of `labkit.views.spark` are, and how much memory the Spark lessons take.
 
     python -m benchmarks.spark_jobs            # some minutes
     python -m benchmarks.spark_jobs --quick    # half a million ids, only printed
@@ -28,8 +28,8 @@ from benchmarks.message_ids import Answers
 from benchmarks.notebook_memory import notebook_figures
 from benchmarks.publish import publish
 from benchmarks.results import make_run
-from labkit.spark import ledgers, publishing, streams
-from labkit.spark.session import spark_session
+from labkit.views.spark import ledgers, publishing, streams
+from labkit.views.spark.session import spark_session
 
 _IDS, _QUICK_IDS = 5_000_000, 500_000
 _REPEATS = 5

@@ -25,17 +25,17 @@ from pyspark.sql.types import StructType
 from benchmarks.measure import Figure, machine, per_second, ratios
 from benchmarks.publish import publish
 from benchmarks.results import make_run
-from labkit.live.cluster import LocalCluster
-from labkit.spark.bookkeeper.cluster import connected
-from labkit.spark.bookkeeper.directory import Directory
-from labkit.spark.bookkeeper.entries import read_span
-from labkit.spark.bookkeeper.options import MIB, read_options
-from labkit.spark.bookkeeper.source import LedgersReader
-from labkit.spark.bookkeeper.spans import EARLIEST, LATEST, span_between
-from labkit.spark.session import DRIVER_SETTINGS, spark_session
-from labkit.topic.messages import decode_messages
-from labkit.topic.producer import Batching
-from labkit.topic.topic import Topic
+from labkit.system.topic.messages import decode_messages
+from labkit.system.topic.producer import Batching
+from labkit.system.topic.topic import Topic
+from labkit.views.spark.bookkeeper.cluster import connected
+from labkit.views.spark.bookkeeper.directory import Directory
+from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.options import MIB, read_options
+from labkit.views.spark.bookkeeper.source import LedgersReader
+from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, span_between
+from labkit.views.spark.session import DRIVER_SETTINGS, spark_session
+from labkit.worlds.live.processes.cluster import LocalCluster
 
 _PAYLOAD_SIZE = 1024
 _PARTITIONS = 2

@@ -8,8 +8,8 @@ from typing import TypeVar
 from benchmarks.add_path import empty, receives_of
 from benchmarks.measure import Figure
 from benchmarks.workload import open_store
-from labkit.live.net import split_frames
-from labkit.model.wire import AddBatch, Code, decode_requests
+from labkit.system.model.wire import AddBatch, Code, decode_requests
+from labkit.worlds.live.net import split_frames
 
 S = TypeVar("S")
 R = TypeVar("R")

@@ -9,9 +9,9 @@ from time import process_time
 from typing import TypeVar
 
 from benchmarks.workload import LEDGER_ID, MASTER_KEY, PASSWORD, open_store
-from labkit.model.entry import DigestType, Entry, encode_entry, make_digest
-from labkit.storage.config import MIB, StorageConfig
-from labkit.storage.store import LedgerStore
+from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest
+from labkit.system.storage.config import MIB, StorageConfig
+from labkit.system.storage.store import LedgerStore
 
 _CONFIG = StorageConfig(skip_list_size_limit=8 * MIB, log_size_limit=2 * MIB)
 """Small, so that a run has many flushes and finished logs."""

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.cluster import init_cluster
+from labkit.system.metadata.cluster import init_cluster
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop import apache as interop
 from tests.interop.apache import Apache
 from tests.interop.bookies import BookieFolder, RunningBookie

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.add_path import bookie_seconds, receives_of
 from benchmarks.measure import Figure, in_turn, ratios
 from benchmarks.workload import silent_recorder
-from labkit.trace.recorder import Recorder
+from labkit.system.trace.recorder import Recorder
 
 _GROUP_SIZE = 256
 

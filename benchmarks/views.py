@@ -21,16 +21,16 @@ from playwright.sync_api import Browser, sync_playwright
 from benchmarks.measure import Figure, machine
 from benchmarks.publish import publish
 from benchmarks.results import make_run
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash
-from labkit.sim.moments import At
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
-from labkit.trace.events import Event
-from labkit.widgets import ClusterView, SpaceTime
-from labkit.widgets.page import page
-from labkit.widgets.scene_view import SceneView
+from labkit.system.trace.events import Event
+from labkit.views.widgets import ClusterView, SpaceTime
+from labkit.views.widgets.page import page
+from labkit.views.widgets.scene_view import SceneView
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.workload.steps import Write
 
 _REPEATS, _JUMPS, _PLAYED_MS = 3, 200, 4000
 _EVENTS = 10_000

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from labkit.live.disk import RealDisk
-from labkit.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
-from labkit.model.wire import encode_add
-from labkit.storage.config import MIB, StorageConfig
-from labkit.storage.store import LedgerStore
-from labkit.trace.recorder import Recorder
+from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
+from labkit.system.model.wire import encode_add
+from labkit.system.storage.config import MIB, StorageConfig
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.disk import RealDisk
 
 LEDGER_ID = 1
 PASSWORD = b"benchmark"

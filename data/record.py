@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.live.cluster import LocalCluster
-from labkit.model.message_id import MessageId
-from labkit.spark import flights
-from labkit.topic.config import ManagedLedgerConfig
-from labkit.topic.producer import Batching, Producer
-from labkit.topic.topic import Topic
-from labkit.trace.events import Event
-from labkit.trace.parquet import write_parquet
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producer import Batching, Producer
+from labkit.system.topic.topic import Topic
+from labkit.system.trace.events import Event
+from labkit.system.trace.parquet import write_parquet
+from labkit.views.spark import flights
+from labkit.worlds.live.processes.cluster import LocalCluster
 
 BOOKIES = 5
 PARTITIONS = 3

@@ -5,7 +5,7 @@ Run: `.venv/bin/python docs/make_configuration.py`
 
 from pathlib import Path
 
-from labkit.live.known_keys import (
+from labkit.worlds.live.config.known_keys import (
     BY_A_BOOKIE,
     HARMLESS,
     OBEYED,

@@ -5,13 +5,13 @@ Run: `.venv/bin/python docs/make_moving_picture.py`
 
 from pathlib import Path
 
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash
-from labkit.sim.moments import On
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
-from labkit.widgets import ClusterView
+from labkit.views.widgets import ClusterView
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Write
 
 FILE = Path(__file__).with_name("cluster-view.svg")
 

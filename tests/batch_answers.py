@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from labkit.model.batch_read import encode_batch_answer, encode_size
-from labkit.model.wire import BatchReadRequest, Code
+from labkit.system.model.batch_read import encode_batch_answer, encode_size
+from labkit.system.model.wire import BatchReadRequest, Code
 
 
 def batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.placement import in_name_order
-from labkit.live.cluster import LocalCluster
-from labkit.live.node_process import NodeStateError
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.spark.session import spark_session
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.placement import in_name_order
+from labkit.views.spark.session import spark_session
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeStateError
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.plan import (  # noqa: F401 - pytest finds its hooks here
     pytest_addoption,
     pytest_collection_modifyitems,

@@ -23,14 +23,14 @@ settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
 
 # Spark works for seconds here: the compiler that is slow and thorough does not pay.  As it stands
-# for the options of `labkit.spark.session`, queries also keep their Python workers.
+# for the options of `labkit.views.spark.session`, queries also keep their Python workers.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 SHARED_PARTS = {
-    "tests/spark/bookkeeper/test_standalone": "Spark servers",
-    "tests/spark/bookkeeper/test_page": "Spark servers",
-    "tests/spark/": "Spark session",
-    "tests/lessons/test_stream": "Spark session",
+    "tests/views/spark/bookkeeper/test_standalone": "Spark servers",
+    "tests/views/spark/bookkeeper/test_page": "Spark servers",
+    "tests/views/spark/": "Spark session",
+    "tests/course/lessons/test_stream": "Spark session",
     "tests/browser/": "browser",
     "tests/interop/": "jars of BookKeeper",
 }

@@ -1,6 +1,6 @@
 """The flow control of a connection on which nothing ever waits, for peers that a test plays."""
 
-from labkit.model.net import OnClose, OnWritable
+from labkit.system.model.net import OnClose, OnWritable
 
 
 class ReadyConnection:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from labkit import __version__
-from labkit.live.cluster import LocalCluster
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.own_python import own_command, own_path
+from labkit.worlds.live.host.own_python import own_command, own_path
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 
 ROOT = str(Path(__file__).parents[1])
 DEADLINE_S = 60

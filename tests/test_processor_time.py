@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from labkit.sim.loop import SimLoop
+from labkit.worlds.sim.machine.loop import SimLoop
 from tests.processor_time import processor_time
 
 

@@ -153,7 +153,9 @@ def test_an_installed_wheel_opens_the_tour_in_an_empty_folder(
 
 
 def test_an_installed_wheel_has_the_recorded_data(installed: Path, tmp_path: Path) -> None:
-    code = "import labkit; from labkit.spark.flights import SAMPLE; print(SAMPLE); print(labkit)"
+    code = (
+        "import labkit; from labkit.views.spark.flights import SAMPLE; print(SAMPLE); print(labkit)"
+    )
     run = subprocess.run(
         [installed / "python", "-c", code],
         cwd=tmp_path,

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from labkit.widgets.page import page as page_of
-from labkit.widgets.scene_view import SceneView
+from labkit.views.widgets.page import page as page_of
+from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import CHROMIUM, JupyterLab, chromium
 from tests.browser.site import Site, built
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from labkit.widgets.scene_view import SceneView
+from labkit.views.widgets.scene_view import SceneView
 
 _TRAITS = ("film", "controls", "notice")
 _PLACE = "document.querySelector('.labkit')"

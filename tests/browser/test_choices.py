@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from labkit.widgets import MessageIdLineage
+from labkit.views.widgets import MessageIdLineage
 from tests.browser.kernel import Kernel
-from tests.widgets.lineages import in_a_batch
+from tests.views.widgets.lineages import in_a_batch
 
 pytestmark = pytest.mark.browser
 REPORTED_MS = 250

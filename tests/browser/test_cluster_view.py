@@ -8,14 +8,14 @@ from tests.browser.lab import JupyterLab, Notebook, write_notebook
 pytestmark = pytest.mark.browser
 
 LIVE = """\
-from labkit.widgets import ClusterView
-from tests.widgets.scripted import Script, ScriptedCluster
+from labkit.views.widgets import ClusterView
+from tests.views.widgets.scripted import Script, ScriptedCluster
 cluster = ScriptedCluster(Script(5, 4, 3, 2))
 view = ClusterView(cluster)
 view"""
 FORK = """\
-from labkit.widgets import ClusterView
-from tests.widgets.films import crashed
+from labkit.views.widgets import ClusterView
+from tests.views.widgets.films import crashed
 view = ClusterView(crashed())
 view"""
 

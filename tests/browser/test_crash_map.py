@@ -9,8 +9,8 @@ from tests.repeat import repeated
 pytestmark = pytest.mark.browser
 
 CELL = """\
-from labkit.widgets import CrashMapView
-from tests.widgets.crashes import broken
+from labkit.views.widgets import CrashMapView
+from tests.views.widgets.crashes import broken
 view = CrashMapView(broken())
 view"""
 

@@ -11,8 +11,8 @@ from tests.repeat import repeated
 pytestmark = pytest.mark.browser
 
 BATCHED = """\
-from labkit.widgets import MessageIdLineage
-from tests.widgets.lineages import alone, in_a_batch
+from labkit.views.widgets import MessageIdLineage
+from tests.views.widgets.lineages import alone, in_a_batch
 view = MessageIdLineage(in_a_batch())
 view"""
 

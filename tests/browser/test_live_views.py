@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from labkit.widgets import BookieInside, ClusterView
-from labkit.widgets.playing import PlayingView
+from labkit.views.widgets import BookieInside, ClusterView
+from labkit.views.widgets.playing import PlayingView
 from tests.browser.kernel import Kernel
-from tests.widgets.scripted import Script, ScriptedCluster
+from tests.views.widgets.scripted import Script, ScriptedCluster
 
 pytestmark = pytest.mark.browser
 TURN_MS = 120

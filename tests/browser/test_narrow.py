@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from labkit.widgets import ClusterView
+from labkit.views.widgets import ClusterView
 from tests.browser.lab import ARTIFACTS
-from tests.widgets.films import crashed
+from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
 

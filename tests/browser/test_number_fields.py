@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from labkit.lessons.timeline import timeline
-from labkit.widgets import SpaceTime, Stripes
+from labkit.course.runs.timeline import timeline
+from labkit.views.widgets import SpaceTime, Stripes
 from tests.browser.kernel import Kernel
 from tests.browser.lab import ARTIFACTS
-from tests.widgets.films import crashed
+from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from labkit.lessons.one_bookie import OneBookie
-from labkit.widgets import BookieInside, ClusterView, SpaceTime, XRay
-from tests.widgets.films import crashed
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.views.widgets import BookieInside, ClusterView, SpaceTime, XRay
+from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
 

@@ -13,14 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
-from labkit.lessons.timeline import timeline
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash, Pause
-from labkit.sim.moments import On
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Recover, Write
-from labkit.widgets import (
+from labkit.course.runs.timeline import timeline
+from labkit.views.widgets import (
     BookieInside,
     ClusterView,
     CrashMapView,
@@ -31,19 +25,25 @@ from labkit.widgets import (
     Stripes,
     XRay,
 )
-from labkit.widgets.page import page as page_of
-from labkit.widgets.scene import to_svg
-from labkit.widgets.scene_view import SceneView
+from labkit.views.widgets.page import page as page_of
+from labkit.views.widgets.scene import to_svg
+from labkit.views.widgets.scene_view import SceneView
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Pause
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
-from tests.storage.test_places import life_of_an_entry
-from tests.widgets.crashes import broken
-from tests.widgets.films import UNFENCED, crashed
-from tests.widgets.histories import repaired
-from tests.widgets.lineages import in_a_batch
-from tests.widgets.lives import PAGE_SIZE, whole_life
-from tests.widgets.recoveries import recovery
-from tests.widgets.scripted import everything_at_once, two_ledgers
+from tests.system.storage.test_entry_locations import life_of_an_entry
+from tests.views.widgets.crashes import broken
+from tests.views.widgets.films import UNFENCED, crashed
+from tests.views.widgets.histories import repaired
+from tests.views.widgets.lineages import in_a_batch
+from tests.views.widgets.lives import PAGE_SIZE, whole_life
+from tests.views.widgets.recoveries import recovery
+from tests.views.widgets.scripted import everything_at_once, two_ledgers
 
 pytestmark = pytest.mark.browser
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
-from labkit.lessons.timeline import timeline
-from labkit.widgets import ClusterView
-from labkit.widgets.scene_view import SceneView
+from labkit.course.runs.timeline import timeline
+from labkit.views.widgets import ClusterView
+from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
-from tests.widgets.films import CRASHED, crashed
+from tests.views.widgets.films import CRASHED, crashed
 
 pytestmark = pytest.mark.browser
 VIEWS: dict[str, Callable[[], SceneView]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from labkit.sim.run import run
+from labkit.worlds.sim.run import run
 from tests.browser.lab import ARTIFACTS, ROOT
 from tests.browser.site import BELOW, Site
 from tools.site.landing import SCENARIO, breakable_run

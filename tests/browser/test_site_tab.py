@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from labkit.files import shipped
+from labkit.shipped_files import shipped
 from tests.browser.lab import Notebook
 from tests.browser.site import Site, rewrite
 

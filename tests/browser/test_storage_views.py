@@ -11,9 +11,9 @@ from tests.repeat import repeated
 pytestmark = pytest.mark.browser
 
 INSIDE = """\
-from labkit.widgets import BookieInside, XRay
-from tests.storage.test_places import life_of_an_entry
-from tests.widgets.lives import whole_life
+from labkit.views.widgets import BookieInside, XRay
+from tests.system.storage.test_entry_locations import life_of_an_entry
+from tests.views.widgets.lives import whole_life
 BookieInside(whole_life().trace)"""
 XRAY = "XRay(life_of_an_entry())"
 

@@ -8,7 +8,7 @@
 
 Five bookies, ZooKeeper and nine clients on this machine.  Nothing that was confirmed may be lost,
 no byte may be wrong, nothing that a reader got may vanish, every ledger is back at all its copies
-in the end, and the trace of it all must keep every promise of `labkit.check`.  Ends with 1 if not.
+in the end, and the trace of it all must keep every promise of `labkit.system.check`.  Ends with 1 if not.
 
 The seed gives the schedule of faults and what each client draws; when exactly a packet meets a
 fault is chance.  Where networks cannot be cut this says so, and the rest runs.
@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from labkit.trace.parquet import write_parquet
+from labkit.system.trace.parquet import write_parquet
 from tests.chaos import network
 from tests.chaos.costs import measure, write_table
 from tests.chaos.run import Outcome, run_chaos

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from labkit.model.entry import Entry
+from labkit.system.model.entry import Entry
 
 
 def payload(ledger_id: int, entry_id: int) -> bytes:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Self
 
-from labkit.live.cluster import LocalCluster
-from labkit.live.trace_stream import LINE_LIMIT, TraceStream
-from labkit.trace.recorder import Sink
+from labkit.system.trace.recorder import Sink
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.trace_stream import LINE_LIMIT, TraceStream
 from tests.chaos import network
 from tests.chaos.network import Cable
 from tests.chaos.schedule import CUT, KILL, PAUSE, Fault

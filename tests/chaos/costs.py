@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from tests.bookie.raw import RawClient, add, added
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.chaos.hostile import LARGE, LARGEST_PAYLOAD, PEERS, POLITE, TINY, TINY_COUNT, Peer
-from tests.live.real_bookie import RealBookie
+from tests.system.bookie.raw import RawClient, add, added
 from tests.until import until
+from tests.worlds.live.real_bookie import RealBookie
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "hostile-peers.md"
 BEGIN, END = "<!-- bookie: begin -->", "<!-- bookie: end -->"

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from labkit.autorecovery.copies import missing_copies
-from labkit.autorecovery.fragments import fragments_of
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.reads import BookieReads
-from labkit.model.errors import LabkitError
+from labkit.system.autorecovery.fragments import fragments_of
+from labkit.system.autorecovery.ledger_view import missing_copies
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reads import BookieReads
+from labkit.system.model.errors import LabkitError
 from tests.chaos.book import Book
 from tests.chaos.load import Load
 from tests.until import until_true

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
 
-from labkit.live.net import LOOPBACK
-from labkit.model.batch_read import encode_batch_read
-from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.model.wire import MAX_FRAME_SIZE, BatchReadRequest
-from labkit.model.wire_v3 import encode_request
-from tests.bookie.raw import FENCE, KEY, RawClient, add, frame, read
+from labkit.system.model.batch_read import encode_batch_read
+from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest
+from labkit.system.model.wire_v3 import encode_request
+from labkit.worlds.live.net import LOOPBACK
+from tests.system.bookie.raw import FENCE, KEY, RawClient, add, frame, read
 
 LARGE, TINY, POLITE, FLOODED = 1, 2, 3, 4
 """Ledgers: one entry of the largest size; many of the smallest; the well-behaved client's; the

@@ -20,12 +20,12 @@ from typing import Any
 
 import pulsar
 
-from labkit.live.cluster import LocalCluster
-from labkit.live.net import LOOPBACK
-from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
-from labkit.pulsar.frames import encode_frame
-from labkit.topic.messages import OutgoingMessage, encode_message
-from tests.pulsar.client import connect
+from labkit.system.broker.protocol.frames import encode_frame
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
+from labkit.system.topic.messages import OutgoingMessage, encode_message
+from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.client import connect
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "hostile-peers.md"
 BEGIN, END = "<!-- broker: begin -->", "<!-- broker: end -->"

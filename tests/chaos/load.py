@@ -10,10 +10,10 @@ import asyncio
 import random
 from functools import partial
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.reader import LedgerReader
-from labkit.client.writer import LedgerWriter
-from labkit.model.errors import (
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.errors import (
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
     LabkitError,

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from threading import Thread
 
-from labkit.live.guard import guarded
-from labkit.live.net import LOOPBACK
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.net import LOOPBACK
 
 NEEDED = ("ip", "unshare", "nsenter")
 PRIVATE = "LABKIT_CHAOS_NETWORK"

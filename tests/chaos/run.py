@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from labkit.check import EPILOGUE, Verdict, broken, check_all
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.trace.events import Event
+from labkit.system.check import EPILOGUE, Verdict, broken, check_all
+from labkit.system.trace.events import Event
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.chaos import network
 from tests.chaos.book import Book
 from tests.chaos.cluster import ChaosCluster

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from labkit.live.guard import guarded
-from labkit.model.entry import Entry
+from labkit.system.model.entry import Entry
+from labkit.worlds.live.host.guard import guarded
 from tests.chaos.book import Book, Page, payload
 from tests.chaos.schedule import CUT, KILL, MOST_AT_ONCE, PAUSE, Fault, make_schedule
 

@@ -7,8 +7,8 @@ from asyncio.subprocess import PIPE
 
 import pytest
 
-from labkit.live.guard import guarded
-from labkit.live.net import LOOPBACK
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.net import LOOPBACK
 from tests.chaos import network
 from tests.chaos.network import Cable
 

@@ -5,12 +5,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from labkit.live.admin_call import decode_body
-from labkit.live.net import split_frames
-from labkit.model.proto.pulsar_pb2 import BaseCommand
-from labkit.pulsar.frames import encode_frame
+from labkit.system.broker.protocol.frames import encode_frame
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand
+from labkit.worlds.live.admin.call import decode_body
+from labkit.worlds.live.net import split_frames
 from tests.fuzz.harness import Target
-from tests.pulsar.held import TOPIC, FrameClient, held_broker, message
+from tests.system.broker.held import TOPIC, FrameClient, held_broker, message
 
 ELSEWHERE = "persistent://tenant/namespace/elsewhere"
 SETTLED_AFTER_TURNS = 20

@@ -6,14 +6,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from labkit.client.protocol_v2 import PerChannelBookieClientV2
-from labkit.client.protocol_v3 import PerChannelBookieClientV3
-from labkit.live.net import split_frames
-from labkit.metadata.registration import BOOKIE_RPC, Endpoint
-from labkit.model.errors import BKException
-from labkit.model.net import Connection, OnBodies, OnClose
-from labkit.model.wire import Answer, Opcode, encode_add, encode_read
-from labkit.sim.script import MASTER_KEY
+from labkit.system.client.protocol_v2 import PerChannelBookieClientV2
+from labkit.system.client.protocol_v3 import PerChannelBookieClientV3
+from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.system.model.errors import BKException
+from labkit.system.model.net import Connection, OnBodies, OnClose
+from labkit.system.model.wire import Answer, Opcode, encode_add, encode_read
+from labkit.worlds.live.net import split_frames
+from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
 from tests.fuzz.harness import Target
 from tests.fuzz.wire_targets import ANSWERS, ENTRY, GARBLED, framed, responses_3
 from tests.ready_connection import ReadyConnection

@@ -12,20 +12,20 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from labkit.live.disk import RealDisk, hold_directory
-from labkit.model.errors import LabkitError
-from labkit.shell.consistency import check_consistency
-from labkit.shell.entry_log import read_log, read_log_metadata
-from labkit.shell.files import list_files
-from labkit.shell.folders import open_folders, parse_file_id
-from labkit.shell.journal import last_marks, read_journal
-from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
-from labkit.shell.rebuild import rebuild_index
-from labkit.shell.xray import file_spans
-from labkit.sim.disk import SimDisk
-from labkit.sim.script import MASTER_KEY, entry_bytes
-from labkit.storage.store import LedgerStore
-from labkit.trace.recorder import Recorder
+from labkit.system.model.errors import LabkitError
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
+from labkit.views.shell.consistency import check_consistency
+from labkit.views.shell.entry_log import read_log, read_log_metadata
+from labkit.views.shell.files import list_files
+from labkit.views.shell.folders import open_folders, parse_file_id
+from labkit.views.shell.journal import last_marks, read_journal
+from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
+from labkit.views.shell.rebuild import rebuild_index
+from labkit.views.shell.xray import file_spans
+from labkit.worlds.live.disk import RealDisk, hold_directory
+from labkit.worlds.sim.machine.disk import SimDisk
+from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, entry_bytes
 from tests.fuzz.harness import Target
 from tests.fuzz.storage_targets import CONFIG, DISKS, INDEX, LEDGER, content, each, reads
 

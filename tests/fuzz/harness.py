@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from traceback import extract_tb
 from types import FrameType
 
-from labkit.model.errors import LabkitError
+from labkit.system.model.errors import LabkitError
 from tests.fuzz.mutate import make_input
 
 LIMIT_S = 10.0

@@ -2,26 +2,25 @@
 
 import zlib
 
-from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
-from labkit.metadata.cookie import Cookie
-from labkit.metadata.ledger_layout import LAYOUTS, decode_ledger_layout
-from labkit.metadata.racks import decode_racks
-from labkit.metadata.registration import (
+from labkit.system.metadata.cookie import Cookie
+from labkit.system.metadata.ledger_layout import LAYOUTS, decode_ledger_layout
+from labkit.system.metadata.racks import decode_racks
+from labkit.system.metadata.registration import (
     BOOKIE_RPC,
     TRACE,
     Endpoint,
     decode_service_info,
     encode_service_info,
 )
-from labkit.model.ledger import (
+from labkit.system.model.ledger import (
     LedgerMetadata,
     Segment,
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
-from labkit.topic.acknowledged import CursorState, Range
-from labkit.topic.chain import LedgerInfo
-from labkit.topic.formats import (
+from labkit.system.topic.acknowledged import CursorState, Range
+from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.formats import (
     IN_NODE,
     CursorNode,
     decode_chain,
@@ -31,8 +30,13 @@ from labkit.topic.formats import (
     encode_cursor_node,
     encode_position,
 )
+from labkit.worlds.live.processes.server_config import (
+    ServerConfig,
+    bookie_settings,
+    parse_server_config,
+)
 from tests.fuzz.harness import Target
-from tests.live.bookie_options import Options
+from tests.worlds.live.bookie_options import Options
 
 COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
 SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))

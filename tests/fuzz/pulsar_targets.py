@@ -2,14 +2,14 @@
 
 import json
 
-from labkit.model.message_id import LATEST, MessageId
-from labkit.model.proto.pulsar_pb2 import BaseCommand
-from labkit.pulsar.avro_compatibility import parse_definition, reading_problem
-from labkit.pulsar.dispatch.entry import read_entry
-from labkit.pulsar.frames import body_of, decode_frame, encode_frame
-from labkit.pulsar.schema_types import join_pair, split_pair
-from labkit.topic.chain_reader import StoredEntry
-from labkit.topic.messages import (
+from labkit.system.broker.dispatch.entry import read_entry
+from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
+from labkit.system.broker.schemas.avro_compatibility import parse_definition, reading_problem
+from labkit.system.broker.schemas.types import join_pair, split_pair
+from labkit.system.model.message_id import LATEST, MessageId
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand
+from labkit.system.topic.chain_reader import StoredEntry
+from labkit.system.topic.messages import (
     OutgoingMessage,
     decode_metadata,
     encode_batch,
@@ -17,7 +17,7 @@ from labkit.topic.messages import (
     encode_message,
     is_whole,
 )
-from labkit.topic.ownership import (
+from labkit.system.topic.ownership import (
     BrokerAddress,
     decode_broker,
     decode_owner,

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from labkit.live.net import FrameConnection
-from labkit.live.peers import Peers
-from labkit.model.net import Connection, OnBodies
+from labkit.system.model.net import Connection, OnBodies
+from labkit.worlds.live.net import FrameConnection
+from labkit.worlds.live.peers import Peers
 
 
 class _Transport(asyncio.Transport):

@@ -10,22 +10,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from labkit.model.entry import encode_explicit_lac
-from labkit.model.errors import LabkitError
-from labkit.shell.consistency import check_consistency
-from labkit.shell.folders import BookieFolders, Directory
-from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
-from labkit.sim.disk import Fuse, SimDisk
-from labkit.sim.disk_operation import Operation
-from labkit.sim.script import DIGEST, MASTER_KEY, entry_bytes
-from labkit.storage.config import StorageConfig
-from labkit.storage.entry_log import EntryLogger, read_ledgers_map, scan_entry_log
-from labkit.storage.garbage import read_log_metadata
-from labkit.storage.index import LedgerIndex, index_path
-from labkit.storage.journal_scan import JournalScan
-from labkit.storage.log_mark import read_last_mark
-from labkit.storage.store import LedgerStore
-from labkit.storage.xray import (
+from labkit.system.model.entry import encode_explicit_lac
+from labkit.system.model.errors import LabkitError
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.entry_log import EntryLogger, read_ledgers_map, scan_entry_log
+from labkit.system.storage.garbage import read_log_metadata
+from labkit.system.storage.index import LedgerIndex, index_path
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.system.storage.log_mark import read_last_mark
+from labkit.system.storage.store import LedgerStore
+from labkit.system.storage.xray import (
     cookie_spans,
     entry_log_spans,
     index_slots,
@@ -34,7 +28,13 @@ from labkit.storage.xray import (
     last_id_spans,
     last_mark_spans,
 )
-from labkit.trace.recorder import Recorder
+from labkit.system.trace.recorder import Recorder
+from labkit.views.shell.consistency import check_consistency
+from labkit.views.shell.folders import BookieFolders, Directory
+from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_operation import Operation
+from labkit.worlds.sim.settings.bookie_script import DIGEST, MASTER_KEY, entry_bytes
 from tests.fuzz.harness import Target
 
 LEDGER = 5

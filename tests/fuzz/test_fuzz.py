@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.model.errors import LabkitError
+from labkit.system.model.errors import LabkitError
 from tests.fuzz import __main__ as command
 from tests.fuzz.harness import Case, Target, shrink, try_input
 from tests.fuzz.targets import TARGETS

@@ -5,19 +5,21 @@ import json
 import struct
 from collections.abc import Callable, Sequence
 
-from labkit.live.net import split_frames
-from labkit.live.trace_stream import decode_rows
-from labkit.model import wire_v3
-from labkit.model.availability import availability_of, decode_availability, encode_availability
-from labkit.model.batch_read import (
+from labkit.system.model import wire_v3
+from labkit.system.model.availability import (
+    availability_of,
+    decode_availability,
+    encode_availability,
+)
+from labkit.system.model.batch_read import (
     encode_batch_read,
     find_batch_entries,
 )
-from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
-from labkit.model.errors import LabkitError
-from labkit.model.message_id import MessageId
-from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.model.wire import (
+from labkit.system.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
+from labkit.system.model.errors import LabkitError
+from labkit.system.model.message_id import MessageId
+from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.system.model.wire import (
     ANSWER,
     BatchReadRequest,
     Code,
@@ -29,8 +31,10 @@ from labkit.model.wire import (
     encode_answer,
     encode_read,
 )
-from labkit.sim.script import MASTER_KEY, PASSWORD, entry_bytes
-from labkit.trace.recorder import Row
+from labkit.system.trace.recorder import Row
+from labkit.worlds.live.net import split_frames
+from labkit.worlds.live.trace_stream import decode_rows
+from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, PASSWORD, entry_bytes
 from tests.batch_answers import batch_answer
 from tests.fuzz.harness import Target
 from tests.fuzz.receiving import receive_in_pieces

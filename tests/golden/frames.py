@@ -15,11 +15,12 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from labkit.model.layout import Span
-from labkit.model.message_spans import take_apart
-from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
-from labkit.model.protobuf_spans import FieldNames
-from labkit.model.wire import (
+from labkit.system.broker.protocol.frames import body_of, decode_frame, position_of
+from labkit.system.model.layout import Span
+from labkit.system.model.message_spans import take_apart
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
+from labkit.system.model.protobuf_spans import FieldNames
+from labkit.system.model.wire import (
     ADD_REQUEST,
     ANSWER,
     MASTER_KEY_SIZE,
@@ -28,10 +29,9 @@ from labkit.model.wire import (
     Opcode,
     packet_header,
 )
-from labkit.pulsar.frames import body_of, decode_frame, position_of
-from labkit.sim.links import Link
-from labkit.sim.loop import SimLoop
-from labkit.storage.xray import entry_spans
+from labkit.system.storage.xray import entry_spans
+from labkit.worlds.sim.machine.links import Link
+from labkit.worlds.sim.machine.loop import SimLoop
 
 _LENGTH = struct.Struct(">I")
 _DIGEST_SIZE = 4

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.trace.events import Event
-from labkit.trace.log import TraceLog
-from tests.autorecovery.world import World, run
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.trace.events import Event
+from labkit.system.trace.log import TraceLog
+from tests.system.autorecovery.world import World, run
 
 
 def bookie_lost(entries: int, *, auditor_dies_after_s: float = 0.0) -> list[Event]:

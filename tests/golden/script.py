@@ -18,11 +18,15 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from labkit.check import broken, check_all
-from labkit.sim import cluster, consume, faults, moments, publish, scenario, workload
-from labkit.sim.run import run
-from labkit.trace.events import Event
-from labkit.trace.sentence import describe
+from labkit.system.check import broken, check_all
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario import faults, scenario
+from labkit.worlds.sim.settings import cluster
+from labkit.worlds.sim.settings import triggers as moments
+from labkit.worlds.sim.workload import consume, publish
+from labkit.worlds.sim.workload import steps as workload
 from tests.golden import repairs
 from tests.golden.frames import Frame, heard
 

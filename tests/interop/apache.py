@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"

@@ -9,13 +9,13 @@ from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.live.disk import RealDisk
-from labkit.live.guard import guarded
-from labkit.live.zookeeper import LOOPBACK, free_port
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
-from labkit.model.errors import BKBookieHandleNotAvailableException
-from labkit.storage.log_mark import LogMark, read_last_mark
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.system.model.errors import BKBookieHandleNotAvailableException
+from labkit.system.storage.log_mark import LogMark, read_last_mark
+from labkit.worlds.live.disk import RealDisk
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.zookeeper.server import LOOPBACK, free_port
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache
 
 START_TIMEOUT_S = 60

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.context import ClientConfig
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.cluster import init_cluster
-from labkit.trace.recorder import Recorder
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.metadata.cluster import init_cluster
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.net import TcpNetwork
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
 

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from labkit.live.cluster import LocalCluster
-from labkit.live.net import LOOPBACK
-from labkit.metadata.store import MetadataStore, NodeExistsError
+from labkit.system.metadata.store import MetadataStore, NodeExistsError
+from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.apache import fetch_jars
 from tests.until import until
 

@@ -7,13 +7,13 @@ import asyncio
 import random
 import sys
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.placement import in_name_order
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.place import MetadataPlace
-from labkit.trace.recorder import Recorder
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.placement import in_name_order
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.net import TcpNetwork
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.payloads import PASSWORD, PAYLOADS
 
 

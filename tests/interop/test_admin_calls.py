@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from labkit.live.cluster import LocalCluster
+from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.apache import NotToBeHad
 from tests.interop.pulsar_clients import HERE, admin_calls_command
 

@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from labkit.autorecovery.copies import Ledger, missing_copies
-from labkit.autorecovery.election import current_auditor
-from labkit.autorecovery.fragments import fragments_of
-from labkit.autorecovery.underreplication import (
+from labkit.system.autorecovery.election import current_auditor
+from labkit.system.autorecovery.fragments import fragments_of
+from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
     UnavailableException,
 )
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.reads import BookieReads
-from labkit.live.guard import guarded
-from labkit.live.zookeeper import free_port
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reads import BookieReads
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.zookeeper.server import free_port
 from tests.interop.bookies import BookieFolder, RunningBookie
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS

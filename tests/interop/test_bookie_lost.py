@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.model.errors import BKNotEnoughBookiesException
-from labkit.model.ledger import LedgerState
+from labkit.system.model.errors import BKNotEnoughBookiesException
+from labkit.system.model.ledger import LedgerState
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, PASSWORD, PAYLOADS
 

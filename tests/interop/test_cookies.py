@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.live.net import LOOPBACK
-from labkit.live.zookeeper import free_port
+from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.zookeeper.server import free_port
 from tests.interop.bookies import BookieFolder, BookieNotServing
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
-from labkit.model.errors import BKLedgerFencedException
-from tests.bookie.raw import (
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.system.model.errors import BKLedgerFencedException
+from tests.interop.conftest import Cluster
+from tests.system.bookie.raw import (
     FENCE,
     FENCED,
     KEY,
@@ -20,7 +21,6 @@ from tests.bookie.raw import (
     answer,
     read,
 )
-from tests.interop.conftest import Cluster
 from tests.until import until_true
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]

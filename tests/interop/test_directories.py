@@ -4,12 +4,12 @@ written: either kind of bookie serves what the other has left there.
 
 import pytest
 
-from labkit.live.disk import RealDisk
-from labkit.model.errors import BKLedgerFencedException
-from labkit.storage.entry_log import log_ids
-from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
-from labkit.storage.journal import journal_ids
-from labkit.storage.journal_scan import JournalScan
+from labkit.system.model.errors import BKLedgerFencedException
+from labkit.system.storage.entry_log import log_ids
+from labkit.system.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.system.storage.journal import journal_ids
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.worlds.live.disk import RealDisk
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from labkit.cli import main
-from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
-from labkit.model.entry import MAX_ENTRY_ID
-from labkit.storage.index import index_path
-from tests.bookie.raw import RawClient, add, added, answer, entry, read
+from labkit.cli.main import main
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.system.model.entry import MAX_ENTRY_ID
+from labkit.system.storage.index import index_path
 from tests.interop.conftest import Cluster
+from tests.system.bookie.raw import RawClient, add, added, answer, entry, read
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 

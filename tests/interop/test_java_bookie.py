@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
-from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
-from labkit.model.errors import BKLedgerFencedException, BKUnauthorizedAccessException
-from tests.bookie.raw import UNAUTHORIZED, RawClient, add, added
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.system.model.errors import BKLedgerFencedException, BKUnauthorizedAccessException
 from tests.interop.apache import JavaClient
 from tests.interop.bookies import RunningBookie
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.system.bookie.raw import UNAUTHORIZED, RawClient, add, added
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.client.context import ClientConfig
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
-from labkit.model.errors import BKNoSuchLedgerExistsException
-from labkit.trace.recorder import Recorder
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.model.errors import BKNoSuchLedgerExistsException
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.net import TcpNetwork
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 from tests.until import DEADLINE_S, until_true

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 from pulsar.schema import Integer, JsonSchema, Record
 
-from labkit.live.cluster import LocalCluster
+from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.apache import NotToBeHad
 from tests.interop.java_broker import broker_jars, java_broker
-from tests.pulsar.client import connect
+from tests.system.broker.client import connect
 
 pytestmark = [
     pytest.mark.interop,

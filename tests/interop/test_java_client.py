@@ -7,13 +7,13 @@ from asyncio.subprocess import PIPE
 import pytest
 import pytest_asyncio
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.model.entry import DigestType
-from labkit.model.errors import (
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.entry import DigestType
+from labkit.system.model.errors import (
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
-from labkit.model.ledger import LedgerState
+from labkit.system.model.ledger import LedgerState
 from tests.interop.apache import DriverFailed, JavaClient
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS

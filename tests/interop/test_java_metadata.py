@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.cluster import init_cluster, read_instance_id, read_layout
-from labkit.metadata.ledger_layout import FLAT, LAYOUTS, LedgerLayout
-from labkit.metadata.ledger_manager import LedgerManager
-from labkit.model.entry import DigestType
-from labkit.model.ledger import (
+from labkit.system.metadata.cluster import init_cluster, read_instance_id, read_layout
+from labkit.system.metadata.ledger_layout import FLAT, LAYOUTS, LedgerLayout
+from labkit.system.metadata.ledger_manager import LedgerManager
+from labkit.system.model.entry import DigestType
+from labkit.system.model.ledger import (
     LedgerMetadata,
     LedgerState,
     Segment,
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
-from labkit.shell.cluster_text import describe_metadata
+from labkit.views.shell.cluster_text import describe_metadata
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache, JavaClient
 from tests.interop.bookies import BookieFolder
 from tests.interop.payloads import PASSWORD

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from labkit.cli import main
-from labkit.live.disk import RealDisk
-from labkit.live.zookeeper import EmbeddedZooKeeper
-from labkit.model.entry import encode_explicit_lac
-from labkit.storage.config import StorageConfig
-from labkit.storage.entry_log import log_ids, read_ledgers_map, scan_entry_log
-from labkit.storage.index import LedgerIndex
-from labkit.storage.journal_scan import JournalScan
-from labkit.storage.log_mark import read_last_mark
+from labkit.cli.main import main
+from labkit.system.model.entry import encode_explicit_lac
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.entry_log import log_ids, read_ledgers_map, scan_entry_log
+from labkit.system.storage.index import LedgerIndex
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.system.storage.log_mark import read_last_mark
+from labkit.worlds.live.disk import RealDisk
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.interop.apache import Apache
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
-from tests.storage.support import CRC32C, KEY, add, store_over
+from tests.system.storage.support import CRC32C, KEY, add, store_over
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 

@@ -6,8 +6,8 @@ import re
 import pytest
 import pytest_asyncio
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.model.ledger import LedgerState
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.ledger import LedgerState
 from tests.interop.apache import DriverFailed, JavaClient
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 
-from labkit.live.cluster import LocalCluster
-from labkit.live.tokens import TokenAuthentication, TokenSettings, make_token
-from labkit.pulsar.config import BrokerConfig
+from labkit.system.broker.config import BrokerConfig
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.tokens import TokenAuthentication, TokenSettings, make_token
 from tests.interop.apache import NotToBeHad
 from tests.interop.pulsar_clients import PROGRAMS, Place, RunningProgram
-from tests.pulsar.serving import serving
+from tests.system.broker.serving import serving
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 

@@ -4,12 +4,12 @@ shell reads its files.
 
 import pytest
 
-from labkit.live.disk import RealDisk
-from labkit.storage.entry_log import log_ids, scan_entry_log
-from labkit.storage.journal import journal_ids
-from labkit.storage.journal_scan import JournalScan
-from labkit.storage.log_mark import LogMark, read_last_mark
-from labkit.workshop.step import track
+from labkit.course.workshop.step import track
+from labkit.system.storage.entry_log import log_ids, scan_entry_log
+from labkit.system.storage.journal import journal_ids
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.system.storage.log_mark import LogMark, read_last_mark
+from labkit.worlds.live.disk import RealDisk
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, PASSWORD, PAYLOADS
 from tests.interop.test_java_shell import LOCATION, records

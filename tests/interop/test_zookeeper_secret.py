@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.cluster import LocalCluster
+from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.apache import POM, Apache, fetch_jars
 from tests.interop.bookies import BookieFolder
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.lessons.build import NOTEBOOKS, VERSIONS
-from labkit.lessons.check import ENVIRONMENT, MUST_PASS
+from labkit.course.checking.check import ENVIRONMENT, MUST_PASS
+from labkit.course.lessons.build import NOTEBOOKS, VERSIONS
 from tests.notebooks.cards import check_cards
 from tests.notebooks.running import check_with_nbval, run_with
 from tests.notebooks.test_lessons import LESSONS

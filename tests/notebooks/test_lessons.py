@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from labkit.lessons.build import SOURCES, VERSIONS, notebook_name, parse
+from labkit.course.lessons.build import SOURCES, VERSIONS, notebook_name, parse
 from tests.notebooks.cards import check_cards
 
 LESSONS = [notebook_name(source) for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))]

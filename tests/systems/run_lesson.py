@@ -7,8 +7,8 @@ import sys
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from labkit.lessons.build import SOURCES, parse
-from labkit.lessons.card import Card
+from labkit.course.checking.card import Card
+from labkit.course.lessons.build import SOURCES, parse
 
 [number] = sys.argv[1:]
 [source] = SOURCES.glob(f"{number}_*.py")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 SYNCS = """
 import os, sys
 from pathlib import Path
-from labkit.live.disk import RealDisk
+from labkit.worlds.live.disk import RealDisk
 assert sys.platform == "darwin" and not hasattr(os, "fdatasync")
 disk = RealDisk(Path(sys.argv[1]) / "disk")
 file = disk.create("current/a")
@@ -26,7 +26,7 @@ assert not disk.sync_whole()
 
 NO_FULL_SYNC = """
 import errno, fcntl, os, sys
-from labkit.live.posix import sync_data
+from labkit.worlds.live.host.posix import sync_data
 def refuse(fd, command, argument=0):
     raise OSError(int(sys.argv[1]), "refused")
 fcntl.fcntl = refuse
@@ -41,7 +41,7 @@ print(called)
 
 CLUSTER = """
 import asyncio, os, resource, sys
-from labkit.live.cluster import LocalCluster
+from labkit.worlds.live.processes.cluster import LocalCluster
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 20_000))
 async def main():
     async with LocalCluster(bookies=3) as cluster:
@@ -87,7 +87,9 @@ def test_only_a_file_system_without_the_full_sync_gets_a_plain_one(
     assert run.stdout.split("\n")[:-1] == (["[1]"] if falls_back else [f"raised {number}", "[]"])
 
 
-@pytest.mark.parametrize("tests", ["tests/worlds/test_disk_contract.py", "tests/live/test_disk.py"])
+@pytest.mark.parametrize(
+    "tests", ["tests/worlds/both/test_disk_contract.py", "tests/worlds/live/test_disk.py"]
+)
 def test_the_disk_keeps_its_contract(tests: str, tmp_path: Path) -> None:
     options = ("-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}")
     run = python_on("macos", "-m", "pytest", *options, tests, FULL_SYNCS=str(tmp_path / "called"))

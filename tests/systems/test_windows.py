@@ -7,43 +7,43 @@ import sys
 
 import pytest
 
-from labkit.lessons.build import SOURCES
+from labkit.course.lessons.build import SOURCES
 from tests.systems.on_system import ROOT, python_on
 
 pytestmark = pytest.mark.slow
 
 POSIX_ONLY = {
-    "labkit/grading/channel.py",
-    "labkit/grading/inside.py",
-    "labkit/grading/processes.py",
-    "labkit/grading/sandbox.py",
-    "labkit/grading/submissions.py",
-    "labkit/live/cluster.py",
-    "labkit/live/disk.py",
-    "labkit/live/file_system.py",
-    "labkit/live/guard.py",
-    "labkit/live/node_process.py",
-    "labkit/live/posix.py",
-    "labkit/live/regular_files.py",
-    "labkit/live/stop_signal.py",
-    "labkit/shell/folders.py",
-    "labkit/spark/worker_daemon.py",
+    "labkit/course/grading/channel.py",
+    "labkit/course/grading/inside.py",
+    "labkit/course/grading/processes.py",
+    "labkit/course/grading/sandbox.py",
+    "labkit/course/grading/submissions.py",
+    "labkit/worlds/live/processes/cluster.py",
+    "labkit/worlds/live/disk.py",
+    "labkit/worlds/live/host/file_system.py",
+    "labkit/worlds/live/host/guard.py",
+    "labkit/worlds/live/processes/node_process.py",
+    "labkit/worlds/live/host/posix.py",
+    "labkit/worlds/live/host/regular_files.py",
+    "labkit/worlds/live/host/stop_signal.py",
+    "labkit/views/shell/folders.py",
+    "labkit/views/spark/worker_daemon.py",
 }
 """What runs servers, forks or strangers' code, or looks into files."""
-ASKS_FIRST = {"labkit/lessons/apart.py", "labkit/lessons/check.py"}
+ASKS_FIRST = {"labkit/course/checking/forked_check.py", "labkit/course/checking/check.py"}
 """What goes without, where the system has no such call."""
 
 EVERY_MODULE = """
 import pkgutil, sys, labkit
 for module in pkgutil.walk_packages(labkit.__path__, "labkit."):
-    if not module.name.startswith(("labkit.lessons.source.", "labkit.__main__")):
+    if not module.name.startswith(("labkit.course.lessons.source.", "labkit.__main__")):
         __import__(module.name)
 print(sys.platform, len(sys.modules))
 """
 
 VERBS = """
 import sys
-from labkit.cli import main
+from labkit.cli.main import main
 for verb in sys.argv[1:]:
     print(main(verb.split()))
 """
@@ -51,10 +51,10 @@ for verb in sys.argv[1:]:
 REFUSED = """
 import sys
 from pathlib import Path
-from labkit.live.cluster import LocalCluster
-from labkit.live.disk import RealDisk
-from labkit.model.missing_part import MissingPart
-from labkit.spark.session import spark_session
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.disk import RealDisk
+from labkit.system.model.missing_part import MissingPart
+from labkit.views.spark.session import spark_session
 for refuses in (LocalCluster, lambda: RealDisk(Path("x")), lambda: spark_session("x")):
     try:
         refuses()
@@ -64,7 +64,7 @@ for refuses in (LocalCluster, lambda: RealDisk(Path("x")), lambda: spark_session
 
 SECRETS = """
 import os
-from labkit.live.zookeeper_secret import SECRET_VARIABLE, sasl_options
+from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 print(sasl_options("host:2181"))
 os.environ[SECRET_VARIABLE] = "sesame"
 print(sasl_options("host:2181")["password"])
@@ -133,14 +133,14 @@ def test_the_secret_of_a_named_zookeeper_comes_from_the_environment() -> None:
 @pytest.mark.long
 def test_the_simulated_world_runs_as_elsewhere() -> None:
     here = subprocess.run(
-        [sys.executable, "-m", "tests.sim.digests", "20"],
+        [sys.executable, "-m", "tests.worlds.sim.digests", "20"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    there = python_on("windows", "-m", "tests.sim.digests", "20")
+    there = python_on("windows", "-m", "tests.worlds.sim.digests", "20")
     assert there.returncode == 0, there.stderr
     assert there.stdout.split() == here.stdout.split()
 

@@ -28,8 +28,8 @@ def clone(tmp_path: Path) -> Path:
 def test_a_clone_without_a_cache_passes(clone: Path) -> None:
     tests = (
         "tests/tidy/test_style.py",
-        "tests/sim/test_determinism.py",
-        "tests/sim/test_pyodide.py",
+        "tests/worlds/sim/test_determinism.py",
+        "tests/worlds/sim/test_pyodide.py",
     )
     picked = "the_map or other_versions or browsers_python"
     run = subprocess.run(

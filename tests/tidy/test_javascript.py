@@ -29,7 +29,7 @@ def deno(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
     options = [
         *command.split(),
-        *(["labkit/widgets/browser/*.js"] if "check" in command.split() else []),
+        *(["labkit/views/widgets/browser/*.js"] if "check" in command.split() else []),
     ]
     return subprocess.run(
         [DENO, *options],

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("tests/spark/test_gaps.py::test_a", "tests/lessons/test_streams.py::test_b"),
+        ("tests/views/spark/test_gaps.py::test_a", "tests/course/lessons/test_streams.py::test_b"),
         ("tests/browser/test_tour.py::test_a", "tests/browser/test_stripes.py::test_b"),
-        ("tests/sim/test_run.py::test_a", "tests/sim/test_run.py::test_b[1]"),
+        ("tests/worlds/sim/test_run.py::test_a", "tests/worlds/sim/test_run.py::test_b[1]"),
     ],
 )
 def test_tests_that_share_a_part_or_a_file_go_to_one_worker(one: str, other: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LESSONS = Path("labkit/lessons/source")
+LESSONS = Path("labkit/course/lessons/source")
 
 # Each of these belongs to somebody's machine or network, not to the project.
 PRIVATE = re.compile(

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
 
 Segments = tuple[tuple[int, frozenset[str]], ...]
 """First entry and bookies of each."""

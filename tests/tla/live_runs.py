@@ -10,10 +10,10 @@ from operator import attrgetter
 
 import pytest
 
-from labkit.client.bookkeeper import BookKeeper
-from labkit.live.cluster import LocalCluster
-from labkit.model.errors import BKLedgerFencedException
-from labkit.trace.events import Event
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.errors import BKLedgerFencedException
+from labkit.system.trace.events import Event
+from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.tla.ledger_states import Run, run_of
 
 BOOKIES = 4

@@ -3,12 +3,12 @@
 E is Qw in all of them, as the specification has no striping.
 """
 
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash
-from labkit.sim.moments import On
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Recover, Write
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
 from tests.tla.ledger_states import Run, run_of
 
 _RECOVER = Recover(client="x", when=On("journal.synced"))
@@ -44,7 +44,7 @@ MISTAKES = {
     "ensemble change from the wrong entry": "an ensemble change",
     "recovery without fencing": "a recovery",
 }
-"""Variants of `labkit.sim.variants`, and the scenario in which the specification refuses each."""
+"""Variants of `labkit.worlds.sim.variants.variants`, and the scenario in which the specification refuses each."""
 
 
 def run_in(name: str, variant: str = "") -> Run:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Write
 from tests.interop.apache import NotToBeHad
 from tests.tla.amendments import AMENDMENTS
 from tests.tla.ledger_states import NotComparable, Run, State, run_of

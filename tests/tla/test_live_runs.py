@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
 from tests.tla.live_runs import STORIES, in_steps, live_run
 from tests.tla.tlc import Tlc
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.trace.sentence import describe
+from labkit.system.trace.sentence import describe
 from tests.interop.apache import NotToBeHad, fetch_jars
 from tests.tla.amendments import AMENDMENTS, Amendment
 from tests.tla.ledger_states import Run

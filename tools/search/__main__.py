@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from labkit.model.errors import BKIncorrectParameterException
+from labkit.system.model.errors import BKIncorrectParameterException
 from tools.search.command import run_search
 
 

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.explore.counterexamples import keep, smallest
-from labkit.sim.variants import VARIANTS
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.counterexamples import keep, smallest
+from labkit.worlds.sim.variants.variants import VARIANTS
 from tools.search.long_search import REPORT, resume
 
 _FOLDER = Path("search")

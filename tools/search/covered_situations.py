@@ -4,7 +4,7 @@ protocol has two things to reconcile: two clients and one ledger, a bookie and i
 and the work done in it, a repair and its ledger.
 """
 
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
 from tools.search.situations_reached import (
     Activity,
     Situation,

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.explore.drawn_topic import drawn_topic
-from labkit.sim.explore.progress import ProgressLine
-from labkit.sim.explore.search import NEVER_ENDS, Finding, in_processes, scenario_of
-from labkit.sim.explore.shrink import shrink
-from labkit.sim.scenario import Scenario
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.progress import ProgressLine
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.search import NEVER_ENDS, Finding, in_processes, scenario_of
+from labkit.worlds.sim.explore.shrink import shrink
+from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.code_version import CodeVersion, code_version
 from tools.search.report import report
 from tools.search.search_run import Trial, Tried, tried

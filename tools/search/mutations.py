@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from labkit.sim.explore.lots import Lots
-from labkit.sim.explore.storm import storm
-from labkit.sim.faults import Crash, Fault, Pause
-from labkit.sim.metadata_faults import HangingMetadata, SessionLoss
-from labkit.sim.moments import At, Moment, On
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Delete, Recover, Step
+from labkit.worlds.sim.explore.scenarios.scenario_random import Lots
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
+from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.triggers import At, Moment, On
+from labkit.worlds.sim.workload.steps import Delete, Recover, Step
 from tools.search.situations_reached import Situation
 
 _HORIZON_MS = 100.0

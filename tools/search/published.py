@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.simulation import replace_part
-from labkit.sim.explore.search import in_processes
-from labkit.sim.workload import Write
+from labkit.worlds.sim.explore.search import in_processes
+from labkit.worlds.sim.workload.steps import Write
 from tools.search.long_search import PROGRESS, LongSearch, resume
 from tools.search.report import published
 from tools.search.search_run import Trial, tried

@@ -4,9 +4,9 @@ import gc
 import time
 from dataclasses import dataclass, field
 
-from labkit.sim.collector import without_garbage_collection
-from labkit.sim.explore.search import Finding, judged_run
-from labkit.sim.scenario import Scenario
+from labkit.worlds.sim.explore.search import Finding, judged_run
+from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
+from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.branches import Taken, watched
 from tools.search.covered_situations import SITUATIONS
 from tools.search.situations_reached import Meetings

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from labkit.sim.scenario import Scenario, from_json
+from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from tools.search.code_version import CodeVersion
 from tools.search.targeting import Aim, Reached
 

@@ -4,7 +4,7 @@
     Situation    an event that meets an activity, such as a fence that comes during a flush
     reached      the situations that a run got into before its epilogue
 
-A situation says nothing about right or wrong, which `labkit.check` judges.  It says what a run has
+A situation says nothing about right or wrong, which `labkit.system.check` judges.  It says what a run has
 tested.
 """
 
@@ -15,8 +15,8 @@ from heapq import merge
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from labkit.sim.disk_work import DiskCall
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.machine.disk_work import DiskCall
 
 _EPILOGUE = "epilogue.started"
 _KILLED = "node.killed"

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from labkit.sim.scenario import Scenario
+from labkit.worlds.sim.scenario.scenario import Scenario
 from tools.search.covered_situations import SITUATIONS
 from tools.search.mutations import can_be_provoked, provoked, relative
 from tools.search.situations_reached import Situation

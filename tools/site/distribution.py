@@ -4,7 +4,7 @@ Pyodide can save its memory and start from the saved memory.  So the builder sta
 under Node.js, with all wheels unpacked, imports the modules that the lessons import, and saves
 memory and files as one archive.  A tab does not initialise Python, unpack wheels or compile
 modules.  Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are not part of its
-documented interface: a new `RELEASE` needs the tests in `tests/sim/test_pyodide.py`.
+documented interface: a new `RELEASE` needs the tests in `tests/worlds/sim/test_pyodide.py`.
 
     start/save.mjs      imports the modules and saves the memory
     start/start.mjs     loads the memory in the tab, in the place of Pyodide's own script

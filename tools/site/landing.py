@@ -10,14 +10,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from labkit.sim.cluster import Cluster
-from labkit.sim.forks import reach
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.trace import Trace
-from labkit.sim.workload import Write
-from labkit.widgets.cluster import ClusterView
-from labkit.widgets.scene_view import MODULE, STYLE
+from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.scene_view import MODULE, STYLE
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.rerun_with_fault import reach
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Write
 from tools.site.address import Address
 from tools.site.doors import doors_html
 from tools.site.lessons import Lesson

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.files import shipped
+from labkit.shipped_files import shipped
 
 _NEEDS = {
     "00": "ZooKeeper and five bookies as real processes",

@@ -17,7 +17,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from labkit.model.errors import LabkitError
+from labkit.system.model.errors import LabkitError
 
 ROOT = Path(__file__).parents[2]
 RELEASE = "314.0.7"
@@ -39,8 +39,8 @@ _NOT_IN_A_TAB = (
     "labkit/notebooks/",
     "labkit/data/",
     "tools/site/",
-    "labkit/live/",
-    "labkit/spark/",
+    "labkit/worlds/live/",
+    "labkit/views/spark/",
 )
 
 

@@ -14,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_markdown_cell, new_notebook
 
-from labkit.lessons.build import SOURCES, parse
+from labkit.course.lessons.build import SOURCES, parse
 from tools.site.address import Address
 from tools.site.distribution import distribution, imports_of
 from tools.site.lessons import Lesson

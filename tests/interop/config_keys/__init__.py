@@ -2,7 +2,7 @@
 
     python -m tests.interop.config_keys
 
-writes the lists in tests/live/keys again, which hold labkit's tables of keys.
+writes the lists in tests/worlds/live/keys again, which hold labkit's tables of keys.
 """
 
 import subprocess
@@ -61,7 +61,7 @@ _OF_THE_MACHINE = {
 
 
 def committed(name: str) -> list[str]:
-    """The lines of a list in tests/live/keys."""
+    """The lines of a list in tests/worlds/live/keys."""
     return (KEYS / name).read_text(encoding="utf-8").splitlines()
 
 

@@ -1,297 +1,297 @@
 """Mutants that change nothing that the system promises, each with its reason."""
 
 EQUIVALENT: dict[str, str] = {
-    "labkit/metadata/cookie.py _expand: constant: True -> False": (
+    "labkit/system/metadata/cookie.py _expand: constant: True -> False": (
         "A check of what cannot be: the disks end with one for each ledger directory."
     ),
-    "labkit/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
+    "labkit/system/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
         "The first `now` reads the folder before it looks whether it exists."
     ),
-    "labkit/metadata/bookie_watch.py _Folder.__init__: statement:"
+    "labkit/system/metadata/bookie_watch.py _Folder.__init__: statement:"
     " self.exists = False -> (dropped)": (
         "The first `now` reads the folder before it looks whether it exists."
     ),
-    "labkit/metadata/bookie_watch.py _Folder.__init__: constant: 1 -> 2": (
+    "labkit/system/metadata/bookie_watch.py _Folder.__init__: constant: 1 -> 2": (
         "The number of changes is only compared with an earlier one: it differs from 0 either way."
     ),
-    "labkit/metadata/store.py MetadataStore.create: constant: False -> True #1": (
+    "labkit/system/metadata/store.py MetadataStore.create: constant: False -> True #1": (
         "The default of a port's method: each store that has the port states it again."
     ),
-    "labkit/metadata/store.py (module): constant: 1000000 -> 1000001": (
+    "labkit/system/metadata/store.py (module): constant: 1000000 -> 1000001": (
         "The limit lies far below the request that ZooKeeper refuses; so does one byte more."
     ),
     **dict.fromkeys(
         (
-            "labkit/bookie/turns.py (module): constant: 1024 -> 1025",
-            "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1",
+            "labkit/system/bookie/turns.py (module): constant: 1024 -> 1025",
+            "labkit/system/bookie/turns.py (module): constant: 1024 -> 1025 #1",
         ),
         "How long a client's turn is: a thousandth more treats nobody differently.",
     ),
-    "labkit/bookie/channel.py (module): constant: 1024 -> 1025": (
+    "labkit/system/bookie/channel.py (module): constant: 1024 -> 1025": (
         "A bound for memory: a thousandth more for a client treats nobody differently."
     ),
-    "labkit/bookie/node.py Bookie._record_adds: constant: True -> False": (
+    "labkit/system/bookie/node.py Bookie._record_adds: constant: True -> False": (
         "A check of what cannot be: a batch of adds has as many ledger ids as entry ids."
     ),
-    "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
+    "labkit/system/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
         "What a list costs of a client's turn: a thousandth more treats nobody differently."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/log_reader.py (module): constant: 1024 -> 1025",
-            "labkit/storage/log_reader.py (module): constant: 1024 -> 1025 #1",
-            "labkit/storage/xray.py (module): constant: 1024 -> 1025",
-            "labkit/storage/xray.py (module): constant: 1024 -> 1025 #1",
+            "labkit/system/storage/log_reader.py (module): constant: 1024 -> 1025",
+            "labkit/system/storage/log_reader.py (module): constant: 1024 -> 1025 #1",
+            "labkit/system/storage/xray.py (module): constant: 1024 -> 1025",
+            "labkit/system/storage/xray.py (module): constant: 1024 -> 1025 #1",
         ),
         "How much is read at once: a thousandth more makes no difference.",
     ),
-    "labkit/storage/entry_log.py (module): constant: 64 -> 65 #1": (
+    "labkit/system/storage/entry_log.py (module): constant: 64 -> 65 #1": (
         "A bound for open files: one more does not matter."
     ),
-    "labkit/storage/last_log_id.py read_last_id: constant: 64 -> 65": (
+    "labkit/system/storage/last_log_id.py read_last_id: constant: 64 -> 65": (
         "An id has at most eight hexadecimal digits."
     ),
-    "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
+    "labkit/system/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
         "Any negative number means none: the caller takes the maximum with -1."
     ),
-    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
+    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
         "The number of flushes is only compared with an earlier one: it matters that it moves."
     ),
-    "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
+    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
         "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
         " for."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
-            "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
+            "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
+            "labkit/system/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
         ),
         "What was read ahead belongs to no flush yet: nobody looks at its place and bytes.",
     ),
-    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1": (
+    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1": (
         "A page more than there is: it has no location."
     ),
-    "labkit/storage/index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
+    "labkit/system/storage/index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
         "Any negative page means none: the maximum with the pages that there are is taken."
     ),
-    "labkit/storage/entry_log.py (module): constant: 1 -> 2 #2": (
+    "labkit/system/storage/entry_log.py (module): constant: 1 -> 2 #2": (
         "A key for the log that all ledgers share: any will do."
     ),
-    "labkit/storage/entry_log.py read_ledgers_map: constant: 0 -> 1 #1": (
+    "labkit/system/storage/entry_log.py read_ledgers_map: constant: 0 -> 1 #1": (
         "Of a file that ends in its header: an offset inside the header is not a map's either."
     ),
-    "labkit/storage/garbage.py GarbageCollector.compact: constant: 0 -> 1 #1": (
+    "labkit/system/storage/garbage.py GarbageCollector.compact: constant: 0 -> 1 #1": (
         "Of a ledger that is gone: any location that is not the entry's will do."
     ),
-    "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2 #1": (
+    "labkit/system/storage/last_log_id.py read_last_id: constant: 1 -> 2 #1": (
         "Any negative number means none: the next line makes -1 of it."
     ),
-    "labkit/storage/log_reader.py (module): constant: 64 -> 65 #1": (
+    "labkit/system/storage/log_reader.py (module): constant: 64 -> 65 #1": (
         "How many zeros are read at once: a little more makes no difference."
     ),
-    "labkit/storage/log_reader.py LogReader.entry: boundary:"
+    "labkit/system/storage/log_reader.py LogReader.entry: boundary:"
     " size > read_size -> size >= read_size": (
         "An entry of just that size that ends behind the file is not there, read again or not."
     ),
-    "labkit/storage/log_reader.py zeros_at: constant: 3 -> 4": (
+    "labkit/system/storage/log_reader.py zeros_at: constant: 3 -> 4": (
         "A hole of four bytes is then counted byte by byte: those are zeros, too."
     ),
-    "labkit/storage/entry_log.py OpenLog._write: constant: 1 -> 2": (
+    "labkit/system/storage/entry_log.py OpenLog._write: constant: 1 -> 2": (
         "How many entries are joined at once: of very large ones two instead of one."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False",
-            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
-            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
-            "labkit/storage/replay.py ReplayedStore._replay_entries: constant: True -> False",
+            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False",
+            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
+            "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
+            "labkit/system/storage/replay.py ReplayedStore._replay_entries: constant: True -> False",
         ),
         "A check of what cannot be: each entry of a run has an id and got a location.",
     ),
-    "labkit/storage/entry_log.py read_ledgers_map: boundary:"
+    "labkit/system/storage/entry_log.py read_ledgers_map: boundary:"
     " LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size"
     " -> LOG_HEADER.size <= at < end - LEDGERS_MAP_HEADER.size": (
         "Behind the header of a batch is at least one ledger, or the map is not whole."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/xray.py journal_spans: constant: 0 -> 1",
-            "labkit/storage/journal_scan.py JournalScan.__init__: constant: 0 -> 1",
+            "labkit/system/storage/xray.py journal_spans: constant: 0 -> 1",
+            "labkit/system/storage/journal_scan.py JournalScan.__init__: constant: 0 -> 1",
         ),
         "The place in a journal does not change the journal's name.",
     ),
-    "labkit/storage/index.py LedgerIndex._pages: boundary:"
+    "labkit/system/storage/index.py LedgerIndex._pages: boundary:"
     " stored < self._page_count -> stored <= self._page_count": (
         "A page behind the last one: it has no location."
     ),
-    "labkit/storage/disk.py ids_in: constant: 1 -> 2": (
+    "labkit/system/storage/disk.py ids_in: constant: 1 -> 2": (
         "Any negative number means none: such a name is refused."
     ),
-    "labkit/storage/entry_log.py OpenLog.append_all: constant: True -> False": (
+    "labkit/system/storage/entry_log.py OpenLog.append_all: constant: True -> False": (
         "A check of what cannot be: the sizes are those of the entries."
     ),
-    "labkit/storage/store.py LedgerStore.__init__: constant: True -> False": (
+    "labkit/system/storage/store.py LedgerStore.__init__: constant: True -> False": (
         "A check of what cannot be: the store has a mark for each journal."
     ),
-    "labkit/storage/runs.py read_run: boundary: entry_id < end -> entry_id <= end": (
+    "labkit/system/storage/entry_batch.py read_run: boundary: entry_id < end -> entry_id <= end": (
         "Of the entries from the end to the end there are none."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/runs.py read_run: constant: 0 -> 1",
-            "labkit/storage/runs.py read_run: boundary: room > 0 -> room >= 0",
+            "labkit/system/storage/entry_batch.py read_run: constant: 0 -> 1",
+            "labkit/system/storage/entry_batch.py read_run: boundary: room > 0 -> room >= 0",
         ),
         "No entry fits into one byte or none.",
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2",
-            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2 #1",
+            "labkit/system/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2",
+            "labkit/system/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2 #1",
         ),
         "Any negative entry means none: its maximum with the memtable's, at least -1, is taken.",
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/store.py LedgerStore.persist_marks: constant: True -> False",
-            "labkit/storage/store.py LedgerStore.persist_marks: constant: True -> False #1",
+            "labkit/system/storage/store.py LedgerStore.persist_marks: constant: True -> False",
+            "labkit/system/storage/store.py LedgerStore.persist_marks: constant: True -> False #1",
         ),
         "A check of what cannot be: the store has a mark and a name for each journal.",
     ),
-    "labkit/storage/garbage.py logs_to_compact: arithmetic: _BUCKETS - 1 -> _BUCKETS + 1": (
+    "labkit/system/storage/garbage.py logs_to_compact: arithmetic: _BUCKETS - 1 -> _BUCKETS + 1": (
         "A log that is worth compacting is not full, so it is in no bucket above the ninth."
     ),
-    "labkit/storage/xray.py first_nonzero: arithmetic: end - at -> end + at": (
+    "labkit/system/storage/xray.py first_nonzero: arithmetic: end - at -> end + at": (
         "A read ends at the end of the file."
     ),
-    "labkit/storage/store.py LedgerStore.flush: constant: True -> False": (
+    "labkit/system/storage/store.py LedgerStore.flush: constant: True -> False": (
         "A check of what cannot be: the store has a mark for each journal."
     ),
     **dict.fromkeys(
         (
-            "labkit/storage/log_mark.py read_last_mark: statement: file.close() -> (dropped)",
-            "labkit/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
-            "labkit/storage/replay.py sync_again: statement: file.close() -> (dropped)",
-            "labkit/storage/entry_log.py scan_entry_log: statement: file.close() -> (dropped)",
-            "labkit/storage/entry_log.py read_ledgers_map: statement: file.close() -> (dropped)",
-            "labkit/storage/last_log_id.py write_last_id: statement: file.close() -> (dropped)",
-            "labkit/storage/journal.py Journal.put: statement: self._file.close() -> (dropped)",
-            "labkit/storage/entry_log.py EntryLogger._abandon_logs: statement:"
+            "labkit/system/storage/log_mark.py read_last_mark: statement: file.close() -> (dropped)",
+            "labkit/system/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
+            "labkit/system/storage/replay.py sync_again: statement: file.close() -> (dropped)",
+            "labkit/system/storage/entry_log.py scan_entry_log: statement: file.close() -> (dropped)",
+            "labkit/system/storage/entry_log.py read_ledgers_map: statement: file.close() -> (dropped)",
+            "labkit/system/storage/last_log_id.py write_last_id: statement: file.close() -> (dropped)",
+            "labkit/system/storage/journal.py Journal.put: statement: self._file.close() -> (dropped)",
+            "labkit/system/storage/entry_log.py EntryLogger._abandon_logs: statement:"
             " log.file.close() -> (dropped)",
-            "labkit/metadata/cookie.py _read: statement: file.close() -> (dropped)",
-            "labkit/metadata/cookie.py _prepare: statement: file.close() -> (dropped)",
+            "labkit/system/metadata/cookie.py _read: statement: file.close() -> (dropped)",
+            "labkit/system/metadata/cookie.py _prepare: statement: file.close() -> (dropped)",
         ),
-        "A file closes with the last reference to it (`labkit/live/disk.py`), so when the function"
+        "A file closes with the last reference to it (`labkit/worlds/live/disk.py`), so when the function"
         " ends, or when another file takes its place.",
     ),
-    "labkit/client/batch_read.py BatchReads.read: loop: break -> continue": (
+    "labkit/system/client/batch_read.py BatchReads.read: loop: break -> continue": (
         "Once no bookie can be asked, the loop asks none of the remaining ones either."
     ),
-    "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
+    "labkit/system/client/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
     ),
     **dict.fromkeys(
         (
-            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
+            "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
             " self._deadline = 0.0 -> (dropped)",
-            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
+            "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
         ),
         "The first request of a turn sets it before any request takes it.",
     ),
-    "labkit/client/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
+    "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
     " self._fencing.clear() -> (dropped)": (
         "A key for which nobody waits is taken out before a read with this key is asked."
     ),
-    "labkit/client/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
+    "labkit/system/client/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
         "A txnId only has to differ from those before it."
     ),
-    "labkit/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
+    "labkit/system/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
         "The default of a parameter that this method has for its base class alone."
     ),
-    "labkit/client/quorum.py is_covered: arithmetic: first + i -> first - i": (
+    "labkit/system/client/quorum.py is_covered: arithmetic: first + i -> first - i": (
         "Of each write set it takes the last place for the first one: all of them are looked at."
     ),
-    "labkit/client/reads.py SequenceRead._failed: statement:"
+    "labkit/system/client/reads.py SequenceRead._failed: statement:"
     " del self._asked[entry_id] -> (dropped)": (
         "The read ends with this error; what it still asked for counts no more."
     ),
-    "labkit/client/reads.py write_sets: constant: 1 -> 2 #1": (
+    "labkit/system/client/reads.py write_sets: constant: 1 -> 2 #1": (
         "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
-    "labkit/client/ensemble_change.py EnsembleChange.start: boundary:"
+    "labkit/system/client/ensemble_change.py EnsembleChange.start: boundary:"
     " self._loop.time() >= self._look_again_at -> self._loop.time() > self._look_again_at": (
         "At the very moment or at the add after it: it looks once a second."
     ),
-    "labkit/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (
+    "labkit/system/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (
         "It counts only once an entry is acknowledged, which sets it."
     ),
-    "labkit/client/writer.py (module): constant: 128 -> 129": (
+    "labkit/system/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
     ),
-    "labkit/autorecovery/election.py win_election: statement:"
+    "labkit/system/autorecovery/election.py win_election: statement:"
     " await store.create(election, b'') -> (dropped)": (
         "The store makes the missing parents of the vote."
     ),
-    "labkit/autorecovery/replicator.py _places: constant: True -> False": (
+    "labkit/system/autorecovery/replicator.py _places: constant: True -> False": (
         "A check of what cannot be: the bookies are made of the places."
     ),
-    "labkit/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
+    "labkit/system/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
         "The time of a check that was never made is only compared with itself."
     ),
-    "labkit/autorecovery/underreplication.py LedgerUnderreplicationManager.acquire: statement:"
+    "labkit/system/autorecovery/underreplication.py LedgerUnderreplicationManager.acquire: statement:"
     " self._watched.changed.clear() -> (dropped)": (
         "`wait_until_enabled` has cleared it just before: at most one search is made twice."
     ),
     **dict.fromkeys(
         (
-            "labkit/topic/formats.py with_terminated: constant: True -> False",
-            "labkit/topic/formats.py encode_cursor_node: constant: True -> False",
-            "labkit/topic/formats.py _chain_node: constant: True -> False",
+            "labkit/system/topic/formats.py with_terminated: constant: True -> False",
+            "labkit/system/topic/formats.py encode_cursor_node: constant: True -> False",
+            "labkit/system/topic/formats.py _chain_node: constant: True -> False",
         ),
         "protobuf orders nothing but maps, and there is none in these messages.",
     ),
-    "labkit/topic/consumer.py _Position: constant: 1 -> 2": (
+    "labkit/system/topic/consumer.py _Position: constant: 1 -> 2": (
         "Any negative id is in front of all ledgers."
     ),
-    "labkit/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
+    "labkit/system/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
         "Every ledger sets when it was opened, and only then the time is looked at."
     ),
-    "labkit/topic/acknowledged.py Acknowledged.add_up_to: boundary:"
+    "labkit/system/topic/acknowledged.py Acknowledged.add_up_to: boundary:"
     " position > self.mark_delete -> position >= self.mark_delete": (
         "Nothing changes by an acknowledgement up to where everything is acknowledged."
     ),
-    "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
+    "labkit/system/topic/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
         "The timer that is left wants a write, which a cursor that was stopped refuses."
     ),
-    "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
+    "labkit/system/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
         "A cursor that was stopped begins no write, whatever is due."
     ),
     **dict.fromkeys(
         (
-            "labkit/topic/deduplication.py Deduplication.see: constant: 1 -> 2",
-            "labkit/topic/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
-            "labkit/topic/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
+            "labkit/system/topic/deduplication.py Deduplication.see: constant: 1 -> 2",
+            "labkit/system/topic/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
+            "labkit/system/topic/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
         ),
         "No sequence id is below 0, so any negative mark is below all.",
     ),
     **dict.fromkeys(
         (
-            "labkit/topic/ownership.py TopicOwnership.__init__: constant: 0 -> 1",
-            "labkit/topic/ownership.py TopicOwnership._session_lost: constant: 1 -> 2",
+            "labkit/system/topic/ownership.py TopicOwnership.__init__: constant: 0 -> 1",
+            "labkit/system/topic/ownership.py TopicOwnership._session_lost: constant: 1 -> 2",
         ),
         "The number of losses is only compared with an earlier one: it matters that it moves.",
     ),
-    "labkit/topic/acknowledged.py Acknowledged._drop_up_to: statement:"
+    "labkit/system/topic/acknowledged.py Acknowledged._drop_up_to: statement:"
     " self._lowers[0] = max(self._lowers[0], position) -> (dropped)": (
         "A range that the position lies inside is swallowed at once, wherever it begins."
     ),
-    "labkit/topic/consumer.py PartitionConsumer._receive_from: boundary:"
+    "labkit/system/topic/consumer.py PartitionConsumer._receive_from: boundary:"
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
     ),
-    "labkit/topic/publishing.py TopicPublisher._push: loop: break -> continue": (
+    "labkit/system/topic/publishing.py TopicPublisher._push: loop: break -> continue": (
         "The failure before it empties the queue for good, which ends the loop, too."
     ),
-    "labkit/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
+    "labkit/system/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
     ),
 }

@@ -20,7 +20,7 @@ from coverage import Coverage
 ROOT = Path(__file__).parents[3]
 STATES = ROOT / "tests" / "artifacts" / "mutants"
 PACKAGES = ("client", "bookie", "storage", "autorecovery", "metadata", "topic")
-_BEYOND = ("tests/server", "tests/golden")
+_BEYOND = ("tests/system/node", "tests/golden")
 ARGUMENTS = (
     *("-p", "no:nbval", "-p", "no:cacheprovider", "-p", "tests.without_iris", "-q"),
     *("-o", "timeout=0", "-m", "not (browser or java or long or slow)"),

@@ -4,15 +4,15 @@ import gc
 
 from coverage import Coverage
 
-from labkit.client.quorum import judge
-from labkit.model.entry import Entry
-from labkit.model.errors import BKNoSuchEntryException
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
+from labkit.system.client.quorum import judge
+from labkit.system.model.entry import Entry
+from labkit.system.model.errors import BKNoSuchEntryException
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Write
 from tools.search.branches import PACKAGES, modules, shares, watched
 
-QUORUM = "client/quorum.py"
+QUORUM = "system/client/quorum.py"
 
 
 def test_what_is_watched_says_which_way_it_went() -> None:

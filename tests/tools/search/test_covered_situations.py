@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from labkit.sim.cluster import Cluster
-from labkit.sim.explore.drawn import drawn
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
-from labkit.trace.events import KINDS
+from labkit.system.trace.events import KINDS
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.workload.steps import Write
 from tools.search.covered_situations import SITUATIONS
 from tools.search.situations_reached import Meetings
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from labkit.check import CHECKS
-from labkit.exit_codes import EXIT_INTERRUPTED
-from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.explore import counterexamples
-from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.search import Finding, Findings, search
-from labkit.sim.scenario import Scenario, from_json
+from labkit.system.check import CHECKS
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.live.host.exit_codes import EXIT_INTERRUPTED
+from labkit.worlds.sim.explore import counterexamples
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.search import Finding, Findings, search
+from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from tools.search import long_search
 from tools.search.__main__ import main
 from tools.search.code_version import CodeVersion

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.drawn_topic import drawn_topic
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Recover, Write
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Recover, Write
 from tools.search.covered_situations import SITUATIONS
 from tools.search.mutations import can_be_provoked, provoked, relative
 from tools.search.situations_reached import Meetings, Situation

@@ -1,6 +1,6 @@
 """The report names what was reached, what never was, and what broke."""
 
-from labkit.sim.explore.drawn import drawn
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from tools.search.code_version import CodeVersion
 from tools.search.covered_situations import SITUATIONS
 from tools.search.report import published, report
@@ -25,7 +25,9 @@ def state() -> SearchState:
         Count(CodeVersion("aaa", "commit a"), 500_000, 7, 3600.0),
         Count(CodeVersion("bbb", "commit b"), 1000, 250, 180.0),
     ]
-    return SearchState("", 501_000, counts, aim, {"client/quorum.py": frozenset({(45, 46)})}, 0)
+    return SearchState(
+        "", 501_000, counts, aim, {"system/client/quorum.py": frozenset({(45, 46)})}, 0
+    )
 
 
 def test_the_report_counts_by_version_of_the_code() -> None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from labkit.sim.disk_work import DiskCall
-from labkit.trace.events import Event
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.machine.disk_work import DiskCall
 from tools.search.situations_reached import (
     Activity,
     Meetings,

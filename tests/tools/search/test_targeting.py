@@ -2,12 +2,12 @@
 
 import pytest
 
-from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.drawn_topic import drawn_topic
-from labkit.sim.faults import Pause
-from labkit.sim.metadata_faults import HangingMetadata, SessionLoss
-from labkit.sim.moments import On
-from labkit.sim.scenario import Scenario, from_json
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.scenario.faults import Pause
+from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
+from labkit.worlds.sim.scenario.scenario import Scenario, from_json
+from labkit.worlds.sim.settings.triggers import On
 from tools.search.targeting import Aim
 
 RARE, COMMON = "two recoverers", "an ensemble change"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from labkit.sim.run import run
+from labkit.worlds.sim.run import run
 from tools.site.landing import SCENARIO, LandingView, breakable_run, moments
 from tools.site.views import Views
 

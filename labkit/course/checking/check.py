@@ -1,0 +1,220 @@
+"""check: the learner's object in the real code, and a card that says how it went.
+
+Whatever the learner's code does, the answer is a card: an exception is shown with the line that
+raised it, and a loop without end is stopped after `STEPS` steps of the learner's own code, counted
+and not timed, so that the same code gets the same card on every machine.  What takes no steps, such
+as a sleep, is stopped by the clock (`apart`).
+"""
+
+import linecache
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from traceback import walk_tb
+from types import FrameType, TracebackType
+from typing import Any
+
+from labkit.course.checking.card import Card, Outcome
+from labkit.course.checking.exercise import Exercise, RaisedThereError, Refused, find
+from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, apart
+from labkit.course.checking.parameters import case_seed
+from labkit.system.model.missing_part import MissingPart
+
+STEPS = 20_000_000
+"""Bytecode instructions: some two million lines, a few seconds."""
+
+
+class EndlessError(BaseException):
+    """The learner's code ran too long.  It is not an `Exception`, so that a loop
+    that catches those ends as well.
+    """
+
+
+class NotPassedError(Exception):
+    """An exercise is open or refused where it must be passed; `card` says why."""
+
+    def __init__(self, card: Card) -> None:
+        super().__init__(repr(card))
+        self.card = card
+
+
+def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
+    """Put the learner's object into the exercise and say how it went.
+
+    None, or code that raises NotImplementedError, leaves the exercise open.  With `must_pass`, or
+    where the environment has LABKIT_CHECKS=must-pass, what is not passed raises `NotPassedError`,
+    so that papermill or a build sees it; so it is where nbgrader validates or grades the notebook.
+    Raises `NoSuchExerciseError` for a name that no exercise has.
+    """
+    exercise = find(name).with_cases_of(case_seed())
+    card = _open(name) if learner is None else _judged(exercise, learner)
+    if must_pass is None:
+        must_pass = must_pass_here()
+    if must_pass and not card.passed:
+        raise NotPassedError(card)
+    return card
+
+
+ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
+NBGRADER = "NBGRADER_EXECUTION"
+"""nbgrader sets it to "validate" or "autograde" in the kernels that it starts."""
+
+
+def must_pass_here() -> bool:
+    """Whether this process's environment wants what is not passed to raise."""
+    return os.environ.get(ENVIRONMENT) == MUST_PASS or NBGRADER in os.environ
+
+
+LIMIT_S = 30.0
+"""How long the learner's function may be at work in one check, all its calls together.  Right
+answers take less than a second.
+"""
+
+SPARK_LIMIT_S = 300.0
+"""How long a trial with Spark may take here, where no copy can take its place."""
+
+
+def _judged(exercise: Exercise, learner: Any) -> Card:
+    if CAN_FORK and not exercise.needs_spark:
+        card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner, LIMIT_S)
+        if isinstance(card, Stopped):
+            return _stopped(exercise.name, card)
+        if card is not None:
+            return card
+    with _alarm():
+        return card_of(exercise, learner)
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    """Stop what sleeps or waits, where signals reach it: in the main thread, not on Windows."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
+        yield
+        return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise EndlessError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SPARK_LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
+    """What the trial itself raises is raised where it is seen: not in a copy."""
+    try:
+        return card_of(exercise, learner)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def card_of(exercise: Exercise, learner: Any) -> Card:
+    """How it went, in this process.  Raises what the trial itself raises."""
+    name, module = exercise.name, getattr(learner, "__module__", "__main__")
+    try:
+        with bounded(module):
+            message = exercise.run(learner)
+    except NotImplementedError:
+        return _open(name)
+    except Refused as refused:
+        card = Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
+        return replace(card, asked=refused.asked)
+    except RaisedThereError as error:
+        there = f" in {error.where}" if error.where else ""
+        return Card(name, Outcome.REFUSED, f"Your code raised {error.problem}{there}.")
+    except EndlessError as error:
+        where = _learners_line(error.__traceback__, module)
+        return Card(name, Outcome.REFUSED, f"{ENDLESS} it was last in {where}.")
+    except SystemExit as error:
+        where = _learners_line(error.__traceback__, module)
+        return Card(name, Outcome.REFUSED, f"{ENDS} in {where}.")
+    except MissingPart:
+        raise  # The machine lacks something, which is not the learner's fault.
+    except Exception as error:
+        where = _learners_line(error.__traceback__, module)
+        if where is None and module != "builtins":
+            raise
+        where = where or learner.__name__  # such as max: it has no lines
+        problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Card(name, Outcome.REFUSED, f"Your code raised {problem} in {where}.")
+    return Card(name, Outcome.PASSED, message)
+
+
+ENDLESS = "Your code does not come to an end;"
+
+
+ENDS = "Your code ends the whole program"
+NO_MEMORY = "With your code the check needs more memory than it may use"
+
+
+def _stopped(name: str, stopped: Stopped) -> Card:
+    if stopped.reason is not Reason.LATE:
+        problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
+        return Card(name, Outcome.REFUSED, f"{problem}.")
+    where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
+    return Card(name, Outcome.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
+
+
+def _open(name: str) -> Card:
+    return Card(
+        name,
+        Outcome.OPEN,
+        f'It waits for your code; hint("{name}") helps, three times.',
+    )
+
+
+def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
+    """The last line of the learner's own code on the way to an error; None if there is none."""
+    lines = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in walk_tb(traceback)
+        if frame.f_globals.get("__name__") == module
+    ]
+    if not lines:
+        return None
+    file, number, function = lines[-1]
+    return f"{function}, line {number}: {linecache.getline(file, number).strip()}"
+
+
+@contextmanager
+def bounded(module: str) -> Iterator[None]:
+    """Count the steps that code of this module runs inside, and stop it when they are too many."""
+    left = STEPS
+
+    def count(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal left
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                raise EndlessError
+        return count
+
+    def enter(frame: FrameType, _event: str, _argument: object) -> Any:
+        if frame.f_globals.get("__name__") != module:
+            return None
+        # Not lines: a loop that stands in one line does not pass from line to line.
+        frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = count, False, True
+        return count
+
+    before, before_in_threads = sys.gettrace(), threading.gettrace()
+    # Python 3.12 looks for instructions only if some frame wants them when tracing begins.
+    sys._getframe().f_trace_opcodes = True
+    sys.settrace(enter)
+    # In a notebook the simulated world runs in a separate thread.
+    threading.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+        threading.settrace(before_in_threads)

@@ -1,0 +1,236 @@
+"""parameters: a lesson's parameters are in their ranges, also when papermill sets them.
+
+It only warns of a name that a notebook does not have, and takes any value.  A lesson with a wrong
+one fails somewhere later, or worse, shows something that is not so.  So the cell behind the
+parameters asks here.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+from labkit.views.widgets.stripes import MOST_BOOKIES, MOST_ENTRIES
+from labkit.worlds.sim.variants.variants import VARIANTS
+
+Values = Mapping[str, Any]
+
+
+class ParameterError(ValueError):
+    """A parameter that the lesson does not have, or a value out of its range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from `least` to `most`: with `is_whole` multiples of `step`, else fractions too."""
+
+    least: float
+    most: float
+    is_whole: bool = True
+    step: int = 1
+
+    def __contains__(self, value: object) -> bool:
+        kinds = int if self.is_whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            return False
+        is_step = not self.is_whole or value % self.step == 0
+        return self.least <= value <= self.most and is_step
+
+    def __str__(self) -> str:
+        kind = "number" if not self.is_whole else "whole number"
+        steps = f" in steps of {self.step}" if self.step > 1 else ""
+        return f"a {kind} from {self.least} to {self.most}{steps}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Some texts."""
+
+    texts: tuple[str, ...]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.texts
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(map(repr, self.texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text of at most `most` characters."""
+
+    most: int
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and len(value) <= self.most
+
+    def __str__(self) -> str:
+        return f"a text of at most {self.most} characters"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of 1 to `most` numbers of that range."""
+
+    each: Range
+    most: int
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+            return False
+        return all(number in self.each for number in value)
+
+    def __str__(self) -> str:
+        return f"a list of 1 to {self.most} numbers, each {self.each}"
+
+
+Allowed = Range | OneOf | Text | ListOf
+Rule = Allowed | Callable[[Values], Allowed]
+"""What a value must be; or what it must be beside the values of the parameters before it."""
+
+_COUNT = Range(1, 10_000)
+_FAULTS = Range(0, 100)
+
+LESSONS: dict[str, dict[str, Rule]] = {
+    "01": {
+        "ledger_id": Range(0, 2**63 - 1),
+        "payload": Text(200),
+        "digest_type": OneOf(("CRC32C", "CRC32", "HMAC", "DUMMY")),
+    },
+    "02": {"payload_size": _COUNT, "group_size": Range(1, 50)},
+    "03": {
+        "ledger_count": Range(1, 8),
+        "entries_per_ledger": Range(2, 200),
+        "page_size": Range(512, 65_536, step=8),
+    },
+    "04": {
+        "entry_count": Range(1, 10),
+        "inside_count": Range(1, 5),
+        "payload_size": Range(1, 2000),
+    },
+    "05": {
+        "ensemble_size": Range(2, MOST_BOOKIES),
+        "write_quorum": lambda values: Range(1, values["ensemble_size"]),
+        "ack_quorum": lambda values: Range(1, values["write_quorum"]),
+        "entry_count": Range(2, MOST_ENTRIES),
+    },
+    "06": {
+        "entry_count": Range(3, 30),
+        "slow_ms": Range(1, 500),
+        "pause_ms": Range(1, 100),
+    },
+    "07": {
+        "entry_count": Range(3, 40),
+        "dies_after": lambda values: Range(0, values["entry_count"] - 1),
+        "bookie_count": Range(4, 10),
+    },
+    "08": {
+        "entry_count": Range(3, 30),
+        "paused_after": lambda values: Range(1, values["entry_count"] - 1),
+        "paused_ms": Range(15, 200, is_whole=False),
+    },
+    "09": {
+        "lost": OneOf(("b1", "b2")),
+        "delay_s": Range(5, 60),
+        "entry_count": Range(3, 60),
+    },
+    "10": {
+        "living_percent": ListOf(Range(0, 100, step=5), 8),
+        "minor_threshold": Range(0.05, 1.0, is_whole=False),
+        "major_threshold": lambda values: Range(values["minor_threshold"], 1.0, is_whole=False),
+    },
+    "11": {
+        "batch_size": Range(3, 12),
+        "entries_per_ledger": Range(4, 12),
+        "chosen": lambda values: Range(0, values["batch_size"] * values["entries_per_ledger"] + 1),
+    },
+    "12": {
+        "source": OneOf(("sample", "live")),
+        "message_count": Range(1000, 1_000_000),
+        "swaps": _FAULTS,
+        "redeliveries": _FAULTS,
+        "lost_entries": _FAULTS,
+    },
+    "13": {
+        "message_count": Range(90, 10_000),
+        "dies": OneOf(("bookie-1", "bookie-2", "bookie-3")),
+        "rows_per_trigger": Range(10, 10_000),
+    },
+    "14": {
+        "variant": OneOf(tuple(sorted(VARIANTS))),
+        "seed_count": Range(1, 1000),
+        "fault_count": Range(1, 10),
+    },
+    "15": {
+        "edit_count": Range(15, 100),
+        "records_per_ledger": Range(2, 20),
+        "chunk_bytes": Range(20, 1000),
+    },
+    "16": {
+        "entry_count": Range(1, 20),
+        "seed_count": Range(1, 1000),
+        "payload_size": Range(1, 500),
+    },
+    "17": {
+        "entry_count": Range(3, 20),
+        "seed_count": Range(1, 1000),
+        "dies_after": lambda values: Range(1, min(values["entry_count"] - 1, 6)),
+    },
+}
+"""By lesson, in the order in which the parameters cell sets them."""
+
+CASE_SEED = "case_seed"
+"""The parameter that every lesson has: the seed of the generated cases of its exercises."""
+MOST_SEED = 2**31 - 1
+CASE_SEEDS = Range(1, MOST_SEED)
+_chosen = {CASE_SEED: 1}
+
+INJECTED = "# Parameters"
+"""How a cell begins that papermill put behind the parameters cell."""
+
+
+def parameters(lesson: str, values: Values) -> None:
+    """Look at the values that a lesson's notebook has for its parameters: its `globals()`.
+
+    Raises `ParameterError` for a value out of its range, and for a name that papermill was given
+    and the lesson does not have.
+    """
+    rules = LESSONS[lesson]
+    for name in _injected():
+        if name not in (*rules, CASE_SEED):
+            near = get_close_matches(name, rules, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ParameterError(
+                f"Lesson {lesson} has no parameter {name}: it has {', '.join(rules)}{meant}"
+            )
+    for name, rule in rules.items():
+        allowed = rule(values) if callable(rule) else rule
+        if values[name] not in allowed:
+            raise ParameterError(f"{name} is {values[name]!r}: it must be {allowed}.")
+    seed = values.get(CASE_SEED, 1)
+    if seed not in CASE_SEEDS:
+        raise ParameterError(f"{CASE_SEED} is {seed!r}: it must be {CASE_SEEDS}.")
+    _chosen[CASE_SEED] = seed
+
+
+def case_seed() -> int:
+    """The seed of the generated cases in this kernel; 1 if its notebook sets none."""
+    return _chosen[CASE_SEED]
+
+
+def _injected() -> list[str]:
+    """The names that papermill set, from the notebook's history."""
+    shell = get_ipython()
+    cells: list[str] = shell.user_ns.get("In", []) if shell else []
+    found = [cell for cell in cells if cell.startswith(INJECTED)]
+    return [
+        target.id
+        for cell in found
+        for node in ast.parse(cell).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]

@@ -1,0 +1,141 @@
+"""Questions to the exercises about one bookie: entries, journals, indexes, entry logs, garbage."""
+
+import struct
+
+from labkit.course.checking.draw import Draw
+from labkit.system.model.entry import (
+    NO_ENTRY_ID,
+    Digest,
+    DigestType,
+    Entry,
+    encode_entry,
+    make_digest,
+)
+from labkit.system.storage.garbage import EntryLogMetadata
+from labkit.system.storage.journal import JOURNAL_HEADER, MAGIC, VERSION, padding
+from labkit.system.storage.log_mark import LogMark
+
+DIGESTS = tuple(make_digest(digest_type, b"pw") for digest_type in DigestType)
+COVERING = tuple(digest for digest in DIGESTS if digest.size)
+BLOCK = 512
+MOST_OFFSET = 2**31 - 1
+"""Files end here: an offset in a journal or an entry log has 31 bits."""
+
+
+def entry(draw: Draw) -> tuple[Entry, Digest]:
+    """An entry whose ids need up to 64 bits, and whose payload no text has."""
+    digest, ledger_id, entry_id = draw.one_of(DIGESTS), draw.id(), draw.id()
+    confirmed = draw.number(NO_ENTRY_ID, min(entry_id - 1, 3)) if entry_id else NO_ENTRY_ID
+    if draw.chance(40):
+        confirmed = entry_id - 1
+    payload = draw.data(12)
+    return Entry(ledger_id, entry_id, confirmed, len(payload) + draw.id(), payload), digest
+
+
+def payload_sizes(draw: Draw) -> tuple[list[int]]:
+    """Payloads of a ledger, empty and huge ones too."""
+    return ([draw.one_of((0, 1, 7, 300, 2**20, 2**31)) for _ in range(draw.number(1, 12))],)
+
+
+def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
+    """An entry as its writer packed it, or with some bits flipped, bytes cut off or put behind."""
+    digest = draw.one_of(COVERING)
+    payload = draw.data(12)
+    ids = draw.id(), draw.id()
+    data = bytearray(encode_entry(Entry(*ids, NO_ENTRY_ID, len(payload), payload), digest))
+    match draw.number(0, 4):
+        case 1:
+            data[draw.number(0, len(data) - 1)] ^= 1 << draw.number(0, 7)
+        case 2:
+            data = data[: draw.number(0, len(data) - 1)]
+        case 3:
+            data += bytes([draw.one_of((0, 1, 0xFF))])
+        case 4:
+            at = 32 + draw.number(0, digest.size - 1)
+            data[at] ^= 1 << draw.number(0, 7)
+    return bytes(data), digest
+
+
+def place_to_pad(draw: Draw) -> tuple[int, int]:
+    """An offset in a journal, near the end of a block, and journalAlignmentSize."""
+    alignment = draw.one_of((512, 1024, 4096))
+    block = draw.one_of((1, 2, 3, 100, 2**17, MOST_OFFSET // 4096 - 1))
+    near = draw.one_of((0, 1, 4, 7, 8, 9, 12, alignment - 1, alignment // 2))
+    return block * 4096 + alignment - near, alignment
+
+
+def journal(draw: Draw) -> tuple[bytes, int]:
+    """A journal of records and paddings, cut somewhere at its end, and a record to begin at."""
+    data, starts = bytearray(JOURNAL_HEADER.struct.pack(MAGIC, VERSION)), [BLOCK]
+    for _ in range(draw.number(0, 8)):
+        body = struct.pack(">qq", draw.id(), draw.number(-1, 12)) + draw.data(6)
+        body += bytes(draw.one_of((0, 20, 100, 440, 470, 600)))
+        starts.append(len(data))
+        data += struct.pack(">i", len(body)) + body
+        if draw.number(0, 1):
+            data += padding(len(data), BLOCK)
+    data += bytes(draw.one_of((0, 3, 4, 12)))
+    cut = draw.one_of((0, 1, 2, 3, 4, 5, 8, 9, 20, 300))
+    data = data[: max(BLOCK, len(data) - cut)]
+    return bytes(data), draw.one_of([start for start in starts if start <= len(data)])
+
+
+def journals(draw: Draw) -> tuple[list[int], int, int]:
+    """Journals whose ids have gaps (BookKeeper numbers them by time), a mark, and backups."""
+    ids = draw.ids(7, least=1)
+    mark = draw.one_of([*ids, max(ids, default=0) + draw.number(1, 3)])
+    return ids, mark, draw.number(0, 6)
+
+
+def marks(draw: Draw) -> tuple[LogMark, LogMark]:
+    """LastLogMark and a record: in one journal, in neighbours, in ones far apart."""
+    files, offsets = [draw.id(1), draw.id(1)], [0, BLOCK, BLOCK + 1, 2 * BLOCK, MOST_OFFSET]
+    mark, record = (
+        LogMark(draw.one_of(files), draw.one_of([*offsets, draw.number(BLOCK, 5000)]))
+        for _ in range(2)
+    )
+    return mark, record
+
+
+def arrivals(draw: Draw) -> tuple[list[tuple[int, int]]]:
+    """Entries of several ledgers in the order of their arrival, each once."""
+    ledgers = draw.ids(4) or [7]
+    keys = {(draw.one_of(ledgers), draw.id()) for _ in range(draw.number(1, 9))}
+    return (draw.shuffled(sorted(keys)),)
+
+
+def place_in_a_log(draw: Draw) -> tuple[int, int]:
+    """An entry log, and an offset in it behind its header."""
+    log_id = draw.one_of((0, 1, 9, 10, 255, 256, 2**16, 2**31 - 1))
+    return log_id, draw.one_of((1028, 1024 + 4, 2**16, 2**20 + 4, 2**30, MOST_OFFSET))
+
+
+def slot(draw: Draw) -> tuple[int, int]:
+    """An entry and a page size."""
+    return draw.id(), draw.one_of((512, 1024, 4096, 8192, 65536))
+
+
+def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
+    """Logs of different sizes, of several ledgers each, with gaps in their ids; a threshold."""
+    logs = []
+    for log_id in draw.shuffled(draw.ids(6)):
+        total = draw.one_of((100, 10, 1000, 4096, 2**31))
+        parts = [draw.one_of((0, 5, 15, 20, 35, 50, 80, 95, 100)) for _ in range(2)]
+        left, living = total, {}
+        for ledger_id, percent in zip((5, 8), parts, strict=True):
+            size = min(left, total * percent // 100)
+            left -= size
+            if size:
+                living[ledger_id] = size
+        logs.append(EntryLogMetadata(log_id, total, living))
+    return logs, draw.one_of((0.2, 0.5, 0.8, 1.0))
+
+
+def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
+    """The ledgers that a bookie stores, those of them that are deleted, and those that a client
+    creates between two questions.
+    """
+    stored = draw.ids(6)
+    deleted = draw.some(stored)
+    created = [each for each in draw.ids(2) if each not in stored]
+    return draw.shuffled(stored), deleted, created

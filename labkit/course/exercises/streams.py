@@ -1,0 +1,345 @@
+"""Lesson 12: jobs that find what happened to a stream, tried where a quick answer goes wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from labkit.course.checking.draw import drawn
+from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.exercises.generated.topics import Arrival, Sender, arriving_messages
+from labkit.course.runs.stream_trial import SHOWN, Job, WrongRows, answer, one_stream, stream_of
+from labkit.course.runs.stream_trial import neighbours as before_and
+from labkit.views.spark.faults import plant_faults
+from labkit.views.spark.flights import SAMPLE
+
+RECORDED_COUNT = 24_000
+DRAWN_COUNT = 300
+SEEDS = (1, 2)
+STREAM = ["topic", "partition"]
+ID = ["ledger", "entry", "batch_index"]
+SENT = [*STREAM, "producer", "sequence_id"]
+
+
+def job(messages: DataFrame) -> DataFrame:
+    """What every answer looks like."""
+    return messages
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A stream in which one quick answer goes wrong, and the rule that it breaks."""
+
+    rule: str
+    messages: pa.Table = field(compare=False)
+
+
+def _recorded(rule: str) -> list[Case]:
+    """The recorded stream, healthy and with faults of every kind."""
+    stream = pq.read_table(SAMPLE)[-RECORDED_COUNT:]
+    faults = {"swaps": 7, "redeliveries": 5, "lost_entries": 4}
+    return [Case(rule, plant_faults(stream, **faults, seed=seed)) for seed in SEEDS]
+
+
+def _run(learner: Job, cases: list[Case], judge: Callable[[Job, Case], None]) -> str:
+    stories, recorded = cases[: -len(SEEDS)], cases[-len(SEEDS) :]
+    for case in stories:
+        judge(learner, case)
+    _judge_drawn(learner, recorded[0].rule, judge)
+    for case in recorded:
+        judge(learner, case)
+    counts = sum(case.messages.num_rows for case in cases[-len(SEEDS) :])
+    return (
+        f"Right in {len(cases) - len(SEEDS)} small streams, and for {counts:,} recorded messages"
+        " with planted faults."
+    )
+
+
+Topics = list[list[tuple[Arrival, Sender]]]
+
+
+def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) -> None:
+    """Ask about hundreds of drawn topics in one job; refuse with one that is wrong by itself."""
+    recipes = (partial(arriving_messages, topic=f"t{i:03}") for i in range(DRAWN_COUNT))
+    topics = [next(drawn(recipe, 1, seed))[0] for seed, recipe in enumerate(recipes)]
+    wrong = _refusal(learner, rule, judge, topics)
+    while wrong and len(topics) > 1:
+        middle = len(topics) // 2
+        for half in (topics[:middle], topics[middle:]):
+            if found := _refusal(learner, rule, judge, half):
+                topics, wrong = half, found
+                break
+        else:
+            break  # It is wrong only about topics of both halves together.
+    if wrong:
+        raise wrong
+
+
+def _refusal(
+    learner: Job, rule: str, judge: Callable[[Job, Case], None], topics: Topics
+) -> Refused | None:
+    rows = [row for topic in topics for row in topic]
+    try:
+        judge(learner, Case(rule, stream_of([row[0] for row in rows], [row[1] for row in rows])))
+    except Refused as refused:
+        return refused
+    return None
+
+
+# Exercise 1: order
+
+ORDER = [
+    Case(
+        "A message that arrives right after one with a greater id must be found, and no other.",
+        stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
+    ),
+    Case(
+        "Messages of one entry have an order too: their batch index tells it.",
+        stream_of(one_stream((5, 0, 0), (5, 0, 2), (5, 0, 1), (5, 1, 0))),
+    ),
+    Case(
+        "The ledger counts first: entry 0 of the next ledger is not a step back.",
+        stream_of(one_stream((5, 8, -1), (5, 9, -1), (7, 0, -1), (7, 1, -1))),
+    ),
+    Case(
+        "Ids of two partitions have no order: compare within one.",
+        stream_of(("t", p, 5 + p, entry, -1) for entry in range(3) for p in (1, 0)),
+    ),
+    Case(
+        "A partition's number says nothing without its topic: each topic has a partition 0.",
+        stream_of((t, 0, ledger, e, -1) for e in range(3) for t, ledger in (("u", 9), ("t", 5))),
+    ),
+    Case(
+        "The parts of an id are numbers: 10 comes after 9.",
+        stream_of(one_stream((9, 9, -1), (9, 10, -1), (10, 0, -1), (10, 1, -1))),
+    ),
+    Case(
+        "The same id again is a duplicate, but no step back.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 1, -1), (5, 2, -1))),
+    ),
+]
+
+
+@exercise(
+    "streams.order",
+    hints=(
+        "What is compared with what? Each message with the one that arrived before it, in the same"
+        " stream; and a stream is one partition of one topic.",
+        "`fn.lag(x).over(Window.partitionBy(...).orderBy(...))` is x of the row before. Partition"
+        " by what makes a stream, order by what counts arrivals.",
+        "A struct compares field by field: `place = fn.struct('ledger', 'entry', 'batch_index')`,"
+        " then keep the rows where `place < fn.lag(place).over(arrival)`.",
+    ),
+    like=job,
+    needs_spark=True,
+)
+def order(learner: Job) -> str:
+    """Exactly the messages that arrived right after one of their stream with a greater id."""
+    recorded = _recorded("Each message that arrives right after one with a greater id is found.")
+    return _run(learner, ORDER + recorded, _judge_order)
+
+
+def _judge_order(learner: Job, case: Case) -> None:
+    messages = case.messages.to_pandas()
+    told = answer(learner, case.messages, ["seq"])["seq"].tolist()
+    right = _out_of_order(messages)
+    wrong = sorted(set(told) ^ right)
+    if wrong:
+        found = wrong[0] in right
+        words = "This message was not found:" if found else "Your job says this is out of order:"
+        raise Refused(case.rule, WrongRows(words, before_and(messages, wrong[0])))
+    if len(told) != len(right):
+        raise Refused("Each message that is out of order must be in the answer once.")
+
+
+def _out_of_order(messages: pd.DataFrame) -> set[int]:
+    found: set[int] = set()
+    for _, stream in messages.groupby(STREAM):
+        last = (-1, -1, -1)
+        for seq, *place in stream.sort_values("seq")[["seq", *ID]].itertuples(index=False):
+            if tuple(place) < last:
+                found.add(seq)
+            last = tuple(place)
+    return found
+
+
+# Exercise 2: holes
+
+HOLES = [
+    Case(
+        "Entry ids of a ledger count up by one: an entry that is jumped over is missing.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 4, -1), (5, 5, -1))),
+    ),
+    Case(
+        "Several messages may be one entry: count entries, not messages.",
+        stream_of(one_stream((5, 0, 0), (5, 0, 1), (5, 0, 2), (5, 2, 0), (5, 2, 1))),
+    ),
+    Case(
+        "A message that comes again fills no hole.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 3, -1), (5, 1, -1))),
+    ),
+    Case(
+        "Late is not lost: an entry that arrives after later ones is there.",
+        stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
+    ),
+    Case(
+        "Ledger ids come from one counter for the whole cluster: between two ledgers of a"
+        " partition nothing is missing.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (9, 0, -1), (9, 1, -1))),
+    ),
+    Case(
+        "A reader that goes on in the next ledger must see it from entry 0 on.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (9, 2, -1), (9, 3, -1))),
+    ),
+    Case(
+        "A reader may begin in the middle: in the first ledger of its stream nothing is missing"
+        " before the first entry that arrived.",
+        stream_of(one_stream((5, 7, -1), (5, 8, -1), (9, 0, -1))),
+    ),
+    Case(
+        "Each stream has its own first ledger.",
+        stream_of([("t", p, 5 + p, entry, -1) for entry in (3, 4) for p in (0, 1)]),
+    ),
+]
+HOLE = [*STREAM, "ledger", "missing"]
+
+
+@exercise(
+    "streams.holes",
+    hints=(
+        "Of one ledger three numbers are enough: its first and last entry that arrived, and how"
+        " many different ones there were.",
+        "From entry 0 to the last, there are last + 1 entries. `missing` is what of them did not"
+        " arrive; ledgers with 0 do not belong into the answer.",
+        "Only the first ledger of a stream counts from its first entry and not from 0."
+        " `fn.row_number().over(Window.partitionBy('topic', 'partition').orderBy('ledger'))` is 1"
+        " for it.",
+    ),
+    like=job,
+    needs_spark=True,
+)
+def holes(learner: Job) -> str:
+    """For each ledger with holes, how many entries are missing in them."""
+    recorded = _recorded("Every entry that is missing in a ledger must be counted, and no other.")
+    return _run(learner, HOLES + recorded, _judge_holes)
+
+
+def _judge_holes(learner: Job, case: Case) -> None:
+    messages = case.messages.to_pandas()
+    rows = list(answer(learner, case.messages, HOLE).itertuples(index=False, name=None))
+    told = {tuple(place): int(missing) for *place, missing in rows}
+    right = _missing(messages)
+    wrong = sorted(place for place in told.keys() | right if told.get(place) != right.get(place))
+    if wrong:
+        words = (
+            f"Ledger {wrong[0][-1]}: {right.get(wrong[0], 0)} entries are missing, your job says"
+            f" {told.get(wrong[0], 0)}."
+        )
+        topic, partition, ledger = wrong[0]
+        is_stream = (messages["topic"] == topic) & (messages["partition"] == partition)
+        shown = messages[is_stream & (messages["ledger"] <= ledger)].sort_values("seq")
+        raise Refused(case.rule, WrongRows(words, shown[SHOWN].tail(5)))
+    if len(rows) != len(right):
+        raise Refused("Each ledger with holes must be in the answer once.")
+
+
+def _missing(messages: pd.DataFrame) -> dict[tuple[str, int, int], int]:
+    there: dict[tuple[str, int, int], set[int]] = {}
+    for *place, entry in messages[[*STREAM, "ledger", "entry"]].itertuples(index=False):
+        there.setdefault((place[0], place[1], place[2]), set()).add(entry)
+    found: dict[tuple[str, int, int], int] = {}
+    streams: set[tuple[str, int]] = set()
+    for topic, partition, ledger in sorted(there):
+        entries = there[topic, partition, ledger]
+        start = 0 if (topic, partition) in streams else min(entries)
+        streams.add((topic, partition))
+        if missing := max(entries) + 1 - start - len(entries):
+            found[topic, partition, ledger] = missing
+    return found
+
+
+# Exercise 3: stored twice
+
+TWICE = [
+    Case(
+        "One message under two ids must be found: its producer gave it one sequence id.",
+        stream_of(
+            one_stream((5, 0, -1), (5, 1, -1), (6, 0, -1), (6, 1, -1)),
+            [("p", 0), ("p", 1), ("p", 1), ("p", 2)],
+        ),
+    ),
+    Case(
+        "The same id again is the same copy again: it was delivered twice, and stored once.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 0, -1)), [("p", 0), ("p", 1), ("p", 0)]),
+    ),
+    Case(
+        "Every producer counts its own messages: a sequence id belongs to its producer's name.",
+        stream_of(one_stream((5, 0, -1), (5, 1, -1), (5, 2, -1)), [("p", 0), ("q", 0), ("q", 1)]),
+    ),
+    Case(
+        "To a partitioned topic a producer is one in each partition, and each counts from 0.",
+        stream_of([("t", p, 5 + p, 0, -1) for p in (0, 1)], [("p", 0), ("p", 0)]),
+    ),
+    Case(
+        "A producer's name is its own only within one topic.",
+        stream_of([(t, 0, ledger, 0, -1) for t, ledger in (("t", 5), ("u", 6))], [("p", 0)] * 2),
+    ),
+    Case(
+        "Two messages of one entry have two ids, too.",
+        stream_of(one_stream((5, 0, 0), (5, 0, 1), (5, 1, 0)), [("p", 0), ("p", 0), ("p", 1)]),
+    ),
+]
+
+
+@exercise(
+    "streams.stored_twice",
+    hints=(
+        "`duplicates` looks for an id that arrived twice. Here the ids differ. What else does every"
+        " message carry, which is the same for both copies?",
+        "`producer` and `sequence_id`, within one partition of one topic: group by these four.",
+        "In each group count how many different ids there are:"
+        " `fn.count_distinct('ledger', 'entry', 'batch_index')`. More than one: stored twice.",
+    ),
+    like=job,
+    needs_spark=True,
+)
+def stored_twice(learner: Job) -> str:
+    """What was sent once and stored under several ids."""
+    rule = "Every message that was stored under several ids must be found, and no other."
+    recorded = [Case(rule, _stored_again(case.messages)) for case in _recorded(rule)]
+    return _run(learner, TWICE + recorded, _judge_twice)
+
+
+def _stored_again(messages: pa.Table) -> pa.Table:
+    """Give some messages separate entries after all others, under the next ledger ids."""
+    again = messages.take(list(range(0, messages.num_rows, messages.num_rows // 5)))
+    count, behind = again.num_rows, max(messages["ledger"].to_pylist())
+    changed = {
+        "seq": [messages.num_rows + i for i in range(count)],
+        "ledger": [behind + 1 + i for i in range(count)],
+        "entry": [0] * count,
+        "batch_index": [-1] * count,
+    }
+    for name, values in changed.items():
+        column = again.schema.get_field_index(name)
+        again = again.set_column(column, name, pa.array(values, again.schema.field(name).type))
+    return pa.concat_tables([messages, again])
+
+
+def _judge_twice(learner: Job, case: Case) -> None:
+    messages = case.messages.to_pandas()
+    told = list(answer(learner, case.messages, SENT).itertuples(index=False, name=None))
+    copies = messages.drop_duplicates([*SENT, *ID]).groupby(SENT).size()
+    wrong = sorted(set(told) ^ set(copies[copies > 1].index))
+    if wrong:
+        is_it = (messages[SENT] == list(wrong[0])).all(axis=1)
+        shown = messages[is_it].sort_values("seq")[[*SHOWN, *SENT[2:]]]
+        found = copies[wrong[0]] > 1
+        words = "This was not found:" if found else "Your job says this was stored twice:"
+        raise Refused(case.rule, WrongRows(words, shown))
+    if len(told) != len(set(told)):
+        raise Refused("Each message that was stored twice must be in the answer once.")

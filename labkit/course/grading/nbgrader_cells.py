@@ -1,0 +1,94 @@
+"""nbgrader_cells: a lesson's cells as nbgrader knows them.
+
+A cell in which a student writes an answer is a solution cell; a cell that checks an exercise is a
+test cell, locked, worth a point.  In nbgrader `check` raises for an answer that does not pass.  The
+teacher's version has each answer between nbgrader's marks, which `nbgrader generate_assignment`
+takes out.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+
+from nbformat import NotebookNode
+from nbformat.v4.nbbase import new_code_cell
+
+from labkit.course.grading.slices import CHECKS
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+_OPEN = re.compile(r"raise NotImplementedError *")
+_AT_MARGIN = re.compile(r"(?m)^check\(")
+
+
+def with_nbgrader(
+    learner: NotebookNode, solution: NotebookNode, has_answers: bool
+) -> Iterator[NotebookNode]:
+    """The learner's cells with nbgrader's metadata; with `has_answers`, the solution's between
+    marks.  Both notebooks are of one source, so they have the same cells.  A lesson whose answers
+    are in a file, not in its cells, stays as it is.
+    """
+    if not has_exercises(learner):
+        yield from learner.cells
+        return
+    for cell, solved in zip(learner.cells, solution.cells, strict=True):
+        if cell.cell_type != "code":
+            yield cell
+            continue
+        for own, other in zip(_split(cell), _split(solved), strict=True):
+            if "exercise" in own.metadata.tags and (found := CHECKS.search(own.source)):
+                grade_id = found[1].replace(".", "-")
+                own.metadata["nbgrader"] = _metadata(grade_id, is_test=True)
+            elif own.source != other.source and "predict(" not in own.source:
+                own.metadata["nbgrader"] = _metadata(own.id, is_test=False)
+                if has_answers:
+                    own.source = _marked(own.source, other.source)
+            yield own
+
+
+def has_exercises(notebook: NotebookNode) -> bool:
+    """Whether a cell of the notebook checks an exercise whose answer is in another one."""
+    return any(cell.cell_type == "code" and CHECKS.search(cell.source) for cell in notebook.cells)
+
+
+def _split(cell: NotebookNode) -> tuple[NotebookNode, ...]:
+    """A cell that has an answer and its check, as two."""
+    found = _AT_MARGIN.search(cell.source)
+    if "exercise" not in cell.metadata.tags or found is None or not found.start():
+        return (cell,)
+    answer, check = cell.source[: found.start()].rstrip(), cell.source[found.start() :]
+    first = new_code_cell(answer, id=cell.id, metadata={"tags": []})  # type: ignore[no-untyped-call]
+    cell.id, cell.source = f"{cell.id}-check", check
+    return first, cell
+
+
+def _metadata(grade_id: str, *, is_test: bool) -> dict[str, object]:
+    kind = {"schema_version": 3, "cell_type": "code", "task": False, "grade_id": grade_id}
+    tested: dict[str, object] = {"points": 1} if is_test else {}
+    return kind | tested | {"grade": is_test, "locked": is_test, "solution": not is_test}
+
+
+def _marked(learner: str, solution: str) -> str:
+    """The solution between nbgrader's marks; around it what both versions have."""
+    own, solved = learner.splitlines(), solution.splitlines()
+    before = _alike(own, solved)
+    most = min(len(own), len(solved)) - before
+    after = min(most, _alike(own[::-1], solved[::-1]))
+    answer = solved[before : len(solved) - after]
+    indent = re.match(" *", next(filter(None, answer)))
+    margin = indent[0] if indent else ""
+    asked = _OPEN.sub("", "\n".join(own[before : len(own) - after])).rstrip().splitlines()
+    return "\n".join(
+        [
+            *own[:before],
+            *asked,
+            margin + BEGIN,
+            *answer,
+            margin + END,
+            *own[len(own) - after :],
+        ]
+    )
+
+
+def _alike(one: list[str], other: list[str]) -> int:
+    """How many lines at the beginning are the same."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

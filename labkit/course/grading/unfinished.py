@@ -1,0 +1,70 @@
+"""unfinished: results of an interrupted run, from which the next run resumes.
+
+The reports' folder holds one file for each graded submission until the run completes.
+"""
+
+import json
+import shutil
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+
+from labkit.course.grading.processes import Graded
+from labkit.course.grading.results import NOT_GRADED, Result
+from labkit.course.grading.submissions import Submission
+from labkit.shipped_files import put_whole
+
+
+class UnfinishedRun:
+    """Results of submissions that were graded with these settings."""
+
+    def __init__(self, folder: Path, settings: str) -> None:
+        self._folder = folder / "unfinished"
+        self._settings = settings
+
+    def graded(self, submission: Submission) -> Graded | None:
+        """Return the stored outcome; None if there is none, or if the submission has changed."""
+        try:
+            stored = json.loads(self._file(submission).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        if stored["of"] != self._state_of(submission):
+            return None
+        results = [Result(**each) for each in stored["results"]]
+        return Graded(submission, results, stored["rows"], stored["problems"])
+
+    def keep(self, graded: Graded) -> Graded:
+        """Store the outcome without its pictures, which are on the student's page; return it so.
+
+        An outcome with an exercise that was not graded is not stored, so it is graded again.
+        Raises OSError.
+        """
+        graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
+        if all(each.outcome != NOT_GRADED for each in graded.results):
+            stored = {
+                "of": self._state_of(graded.submission),
+                "results": [asdict(each) for each in graded.results],
+                "rows": graded.rows,
+                "problems": graded.problems,
+            }
+            put_whole(self._file(graded.submission), json.dumps(stored).encode())
+        return graded
+
+    def finish(self) -> None:
+        """Delete the stored results after the reports are written."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _file(self, submission: Submission) -> Path:
+        return self._folder / f"{sha256(submission.student.encode()).hexdigest()}.json"
+
+    def _state_of(self, submission: Submission) -> list[str]:
+        states = [self._settings, submission.problem]
+        for file in (*submission.notebooks, *submission.records):
+            try:
+                found = file.lstat()
+            except OSError as error:
+                # Such as a folder that may be listed and not entered.
+                states.append(f"{file} {error}")
+            else:
+                states.append(f"{file} {found.st_size} {found.st_mtime_ns}")
+        return states

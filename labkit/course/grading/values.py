@@ -1,0 +1,125 @@
+"""values: what crosses the border between grader and submission, as JSON.
+
+Numbers, texts, truth values and None are JSON's own; lists stay lists.  All else is an object with
+one key that says what it is.  Of labkit's own values those of `MODULES` cross, field by field, and
+nothing is ever unpickled: what a stranger sends can only become one of these values.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+MODULES = (
+    "labkit.course.grading.frames",
+    "labkit.system.model.entry",
+    "labkit.system.model.message_id",
+    "labkit.system.broker.config",
+    "labkit.system.storage.config",
+    "labkit.system.storage.garbage",
+    "labkit.system.storage.log_mark",
+    "labkit.system.topic.config",
+    "labkit.system.trace.events",
+    "labkit.worlds.sim.settings.cluster",
+    "labkit.worlds.sim.scenario.faults",
+    "labkit.worlds.sim.settings.triggers",
+    "labkit.worlds.sim.scenario.scenario",
+    "labkit.worlds.sim.workload.steps",
+)
+
+PLAIN = (type(None), bool, int, float, str)
+_SEQUENCES: dict[str, Callable[..., Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+class CannotCrossError(Exception):
+    """A value that has no form outside its process, or a form that `packed` does not make."""
+
+
+def packed(value: Any, call: Callable[[Any], int] | None = None) -> Any:
+    """A value as JSON's types.  `call` keeps a function and returns the number it is called by.
+
+    Raises `CannotCrossError`.
+    """
+
+    def pack(value: Any) -> Any:
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        if kind is list:
+            return [pack(each) for each in value]
+        if kind.__name__ in _SEQUENCES and kind.__module__ == "builtins":
+            return {kind.__name__: [pack(each) for each in value]}
+        if isinstance(value, bytes | bytearray):
+            return {"bytes": b64encode(value).decode()}
+        if kind.__module__ in MODULES:
+            return {"value": [kind.__module__, kind.__qualname__, _parts(value, pack)]}
+        if isinstance(value, Mapping):
+            return {"dict": [[pack(key), pack(each)] for key, each in value.items()]}
+        if callable(value) and call is not None:
+            return {"call": call(value)}
+        raise CannotCrossError(f"a {kind.__name__} cannot be passed between processes")
+
+    return pack(value)
+
+
+def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Enum):
+        return value.name
+    if is_dataclass(value):
+        return {each.name: pack(getattr(value, each.name)) for each in fields(value) if each.init}
+    if isinstance(value, tuple):
+        return [pack(each) for each in value]
+    raise CannotCrossError(f"a {type(value).__name__} cannot be passed between processes")
+
+
+def unpacked(form: Any, call: Callable[[int], Any] | None = None) -> Any:
+    """The value of such a form.  `call` makes a function of a number.
+
+    Raises `CannotCrossError` for a form that `packed` does not make.
+    """
+    try:
+        return _unpacked(form, call)
+    except CannotCrossError:
+        raise
+    except Exception as error:
+        # A value's own constructor may refuse its parts, each in its way.
+        raise CannotCrossError(f"no value: {type(error).__name__}: {error}") from error
+
+
+def _unpacked(form: Any, call: Callable[[int], Any] | None) -> Any:
+    if isinstance(form, list):
+        return [_unpacked(each, call) for each in form]
+    if not isinstance(form, dict):
+        return form
+    [(kind, inside)] = form.items()
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](_unpacked(each, call) for each in inside)
+    if kind == "bytes":
+        return b64decode(inside, validate=True)
+    if kind == "dict":
+        return {_unpacked(key, call): _unpacked(each, call) for key, each in inside}
+    if kind == "call" and call is not None:
+        return call(inside)
+    if kind == "value":
+        module, name, parts = inside
+        return _made(_class_of(module, name), parts, call)
+    raise CannotCrossError(f"unknown kind of value {kind!r}")
+
+
+def _class_of(module: str, name: str) -> type:
+    found = getattr(import_module(module), name, None) if module in MODULES else None
+    if not isinstance(found, type) or found.__module__ != module:
+        raise CannotCrossError(f"{module}.{name} cannot cross the border")
+    return found
+
+
+def _made(kind: type, parts: Any, call: Callable[[int], Any] | None) -> Any:
+    if issubclass(kind, Enum):
+        return kind[parts]
+    if is_dataclass(kind):
+        return kind(**{name: _unpacked(each, call) for name, each in parts.items()})
+    if issubclass(kind, tuple):
+        return kind(*(_unpacked(each, call) for each in parts))
+    raise CannotCrossError(f"{kind.__name__} cannot cross the border")

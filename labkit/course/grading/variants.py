@@ -1,0 +1,107 @@
+"""variants: other numbers, names and faults for each student, of one difficulty.
+
+A variant is a seed.  It draws the lesson's parameters from the choices below, which are closer
+together than what a lesson allows, and it is the seed of the generated cases.  Both stand in a cell
+behind the lesson's own parameters, where papermill would put them, so a notebook carries its
+variant with it.  A student can change that cell: the result is another variant, and the report says
+which one was graded.
+"""
+
+import ast
+from collections.abc import Sequence
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+from labkit.course.checking.parameters import CASE_SEED, CASE_SEEDS, INJECTED, MOST_SEED
+
+TAG = "injected-parameters"
+"""Papermill's tag of such a cell."""
+
+CHOICES: dict[str, dict[str, Sequence[Any]]] = {
+    "01": {
+        "ledger_id": range(5, 100_000),
+        "payload": ("hello", "flight", "wind 12", "gate B7", "late: 9", "JFK-SFO"),
+        "digest_type": ("CRC32C", "CRC32"),
+    },
+    "02": {"payload_size": range(10, 60), "group_size": range(2, 6)},
+    "03": {"ledger_count": (2, 3), "entries_per_ledger": range(3, 9)},
+    "04": {"entry_count": (2, 3, 4), "inside_count": (1, 2), "payload_size": range(10, 60)},
+    "05": {"ensemble_size": range(4, 8), "entry_count": range(7, 13)},
+    "06": {"entry_count": range(5, 10), "slow_ms": range(15, 31), "pause_ms": range(4, 9)},
+    "07": {"entry_count": range(8, 13), "dies_after": range(2, 6), "bookie_count": (5, 6)},
+    "08": {
+        "entry_count": range(8, 13),
+        "paused_after": (3, 4, 5),
+        "paused_ms": (20.0, 25.0, 30.0, 35.0, 40.0),
+    },
+    "09": {"lost": ("b1", "b2"), "delay_s": range(8, 21), "entry_count": range(9, 16)},
+    "10": {
+        "living_percent": [
+            [0, few, half, 90] for few in (5, 10, 15) for half in (40, 45, 50, 55, 60)
+        ]
+    },
+    "11": {"batch_size": (4, 5, 6), "entries_per_ledger": (4, 5), "chosen": range(10, 16)},
+    "12": {"swaps": (3, 4, 5), "redeliveries": (2, 3, 4), "lost_entries": (2, 3)},
+    "13": {"dies": ("bookie-1", "bookie-2", "bookie-3"), "rows_per_trigger": range(80, 101)},
+    "14": {
+        "variant": (
+            "ack after one bookie",
+            "recovery without fencing",
+            "recovery trusts one bookie",
+        )
+    },
+    "15": {
+        "edit_count": range(18, 25),
+        "records_per_ledger": (4, 5, 6),
+        "chunk_bytes": range(80, 151),
+    },
+    "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
+    "17": {"entry_count": range(6, 9), "dies_after": (2, 3, 4)},
+}
+"""By lesson: what each parameter is drawn from.  A parameter that is not named keeps its value."""
+
+
+def seed_of(student: str) -> int:
+    """A student's variant: the same for the same name, on every machine."""
+    number = int.from_bytes(sha256(student.encode()).digest()[:8], "big")
+    return 1 + number % MOST_SEED
+
+
+def values_of(lesson: str, seed: int) -> dict[str, Any]:
+    """The parameters of a lesson ("05") in this variant."""
+    random = Random(f"{lesson}:{seed}")
+    chosen = CHOICES.get(lesson, {})
+    drawn = {name: random.choice(choices) for name, choices in chosen.items()}
+    return {CASE_SEED: seed} | drawn
+
+
+def cell_of(values: dict[str, Any]) -> str:
+    """The code of the cell that sets them."""
+    return "\n".join([INJECTED, *(f"{name} = {value!r}" for name, value in values.items())])
+
+
+def variant_of(notebook: dict[str, Any]) -> int:
+    """The variant that a notebook carries; 1, the lessons' own cases, if it carries none."""
+    for cell in notebook.get("cells", ()):
+        if TAG in cell["metadata"].get("tags", ()):
+            source = cell.get("source", "")
+            text = source if isinstance(source, str) else "".join(source)
+            return _assigned_seed(text)
+    return 1
+
+
+def _assigned_seed(text: str) -> int:
+    """The last number that is assigned to `case_seed`, if it is a valid seed."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 1
+    seeds: list[Any] = [
+        statement.value.value
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        and [getattr(target, "id", "") for target in statement.targets] == [CASE_SEED]
+        and isinstance(statement.value, ast.Constant)
+    ]
+    return int(seeds[-1]) if seeds and seeds[-1] in CASE_SEEDS else 1

@@ -1,0 +1,34 @@
+"""A step of a simulated workload that does what a lesson says."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.settings.triggers import START, Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Run a coroutine function on a client's node."""
+
+    action: Callable[[ClientNode], Coroutine[Any, Any, Any]]
+    client: str = "broker"
+    when: Moment = START
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list, compare=False)
+
+    def __str__(self) -> str:
+        return "what the lesson says"
+
+    async def run(self, node: ClientNode) -> None:
+        """Do it."""
+        # Inside the world an error ends only the task that it was raised in.
+        task = asyncio.create_task(self.action(node))
+        self.tasks.append(task)
+        await asyncio.wait([task])
+
+    def result(self) -> Any:
+        """What the function returned, None if its node died first.  Raises what it raised."""
+        ended = [task for task in self.tasks if task.done() and not task.cancelled()]
+        return ended[0].result() if ended else None

@@ -1,0 +1,78 @@
+"""A bookie asks which of its ledgers still exist, while a client creates one."""
+
+from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.model.errors import BookieException
+from labkit.system.storage.store import LedgerStore
+from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
+
+LIVING, DELETED, NEW = 5, 6, 7
+
+
+class LedgerRace:
+    """A bookie, its metadata store, and a client that creates a ledger at a chosen moment."""
+
+    def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
+        """The moments count the questions asked: 0 is before the first, 2 after the second."""
+        self.story: list[str] = []
+        self._moments = created_at, added_at
+        self._answers = answers
+        self._asked = 0
+        self._existing = {LIVING}
+        self._store = new_machine(Fuse()).open(LedgerStore, CONFIG)
+        self._acked: list[int] = []
+        for ledger_id in (LIVING, DELETED):
+            self._add(ledger_id)
+        self._store.checkpoint()
+
+    def list_stored(self) -> list[int]:
+        """What the learner may ask the bookie."""
+        self._let_happen()
+        self._asked += 1
+        stored = self._store.ledger_ids()
+        self.story.append(f"list_stored() says {stored}")
+        return stored
+
+    def ask_existing(self) -> set[int]:
+        """What the learner may ask the metadata store."""
+        self._let_happen()
+        self._asked += 1
+        if not self._answers:
+            self.story.append("ask_existing() raises MetadataUnavailableError")
+            raise MetadataUnavailableError("the metadata store does not answer")
+        self.story.append(f"ask_existing() says {sorted(self._existing)}")
+        return set(self._existing)
+
+    def drop(self, dropped: list[int]) -> list[int]:
+        """Let the rest happen, then collect; returns the acknowledged ledgers that are gone."""
+        self._let_happen(to_the_end=True)
+        self.story.append(f"yours drops {dropped}")
+        for log_id in self._store.garbage.collect(dropped):
+            self._store.garbage.remove_log(log_id)
+        return [ledger_id for ledger_id in self._acked if not self._is_readable(ledger_id)]
+
+    @property
+    def stored(self) -> list[int]:
+        """What the bookie stores now."""
+        return self._store.ledger_ids()
+
+    def _let_happen(self, to_the_end: bool = False) -> None:
+        created_at, added_at = self._moments
+        if NEW not in self._existing and (to_the_end or created_at <= self._asked):
+            self._existing.add(NEW)
+            self.story.append(f"a client creates ledger {NEW}: it is in the metadata")
+        if NEW not in self._acked and (to_the_end or added_at <= self._asked):
+            self._add(NEW)
+            self.story.append("its entry 0 reaches the bookie and is acknowledged")
+
+    def _add(self, ledger_id: int) -> None:
+        self._store.add_entry(ledger_id, 0, entry_bytes(ledger_id, 0, 20), MASTER_KEY)
+        self._store.commit()
+        if ledger_id != DELETED:
+            self._acked.append(ledger_id)
+
+    def _is_readable(self, ledger_id: int) -> bool:
+        try:
+            return self._store.read_entry(ledger_id, 0) == entry_bytes(ledger_id, 0, 20)
+        except BookieException:
+            return False

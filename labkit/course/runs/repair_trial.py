@@ -1,0 +1,119 @@
+"""What the trials of repairs share: runs with a bookie that goes, and workers in another order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from labkit.course.runs.cluster_trial import YOURS
+from labkit.system.autorecovery import daemon
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.daemon import Rules
+from labkit.system.autorecovery.fragments import Underreplicated
+from labkit.system.autorecovery.ledger_view import Ledger, look_at
+from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.system.autorecovery.worker import ReplicationWorker
+from labkit.system.model.errors import BKException
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Fault
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.variants.variants import VARIANTS, Variant
+from labkit.worlds.sim.workload.steps import Read, Step, Write
+
+Runner = Callable[[Scenario], Trace]
+
+DELAY_S = 10
+STORE, NAME, TEST, REMOVE = STEPS = (
+    "store the copies on the new bookies",
+    "name the new bookies in the metadata",
+    "test the ledger's copies again",
+    "remove the mark and the lock",
+)
+
+
+def a_loss(
+    *faults: Fault,
+    bookies: int = 5,
+    last_s: int = 30,
+    workload: tuple[Step, ...] = (Write(),),
+    **config: int,
+) -> Scenario:
+    """A ledger on b0, b1 and b2, and a reader that keeps the run going for a while."""
+    lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
+    settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
+    cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
+    return Scenario(cluster, (*workload, lasting), faults, limit_s=120.0)
+
+
+def before_the_end(trace: Trace) -> Iterator[Event]:
+    """The events before the epilogue."""
+    for event in trace.events:
+        if event.kind == "epilogue.started":
+            return
+        yield event
+
+
+class InSteps(LedgerFragmentReplicator):
+    """Storing and naming as two steps, each for all fragments of a ledger."""
+
+    async def begin(self, ledger: Ledger, short: list[Underreplicated]) -> None:
+        """Take these fragments up."""
+        self._ledger, self._short = ledger, short
+        self._chosen: dict[int, dict[int, str]] = {}
+        self.why = "copies are missing"
+
+    async def step(self, name: str) -> None:
+        """Do it for every fragment; one that fails is left out from then on."""
+        for one in list(self._short):
+            first = one.fragment.first
+            if first not in self._chosen:
+                self._chosen[first] = await self.choose_targets(one)
+            targets = self._chosen[first]
+            if not targets:
+                self.why = "there is no bookie to copy to"
+                continue
+            try:
+                if name == STORE:
+                    await self.copy(self._ledger, one, targets)
+                else:
+                    await self.publish(self._ledger.ledger_id, one, targets)
+            except BKException as error:
+                self._short.remove(one)
+                self.why = str(error)
+
+
+class InOrder(ReplicationWorker):
+    """Does the steps of a repair in another order."""
+
+    order: Sequence[str] = STEPS
+    replicator: InSteps
+
+    async def rereplicate(self, ledger_id: int) -> None:
+        ledger = await look_at(self.client, ledger_id)
+        short = [one for one in await self.checker.check(ledger) if one.fragment.closed]
+        await self.replicator.begin(ledger, short)
+        for step in self.order:
+            if step == REMOVE:
+                await self.mark_replicated(ledger_id)
+            elif step != TEST:
+                await self.replicator.step(step)
+            elif await self.checker.check(await look_at(self.client, ledger_id)):
+                self.spawn(self.release_later(ledger_id, self.replicator.why))
+                return
+
+
+@contextmanager
+def working(steps: Sequence[str]) -> Iterator[Runner]:
+    """Every bookie's worker repairs in that order, in the runs of what this gives."""
+    worker = type("LearnersWorker", (InOrder,), {"order": tuple(steps)})
+    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=InSteps))
+    with (
+        patch.object(daemon, "ReplicationWorker", worker),
+        patch.dict(VARIANTS, {YOURS: variant}),
+    ):
+        yield lambda scenario: run(replace(scenario, variant=YOURS))

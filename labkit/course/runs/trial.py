@@ -1,0 +1,52 @@
+"""What trials share: the learner's code under every crash."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.course.checking.exercise import Refused
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.store import LedgerStore
+from labkit.views.widgets.crash_map import CrashMapView
+from labkit.worlds.sim.crash_map.crash_map import Counterexample, CrashMap, crash_map
+from labkit.worlds.sim.settings.bookie_script import CONFIG, Step, StoreFactory
+
+
+@dataclass(frozen=True, slots=True)
+class CrashFound:
+    """The smallest crash that breaks a promise, and the crash map that it was found on, which is
+    its picture.
+    """
+
+    smallest: Counterexample
+    crashes: CrashMap
+
+    def __str__(self) -> str:
+        return str(self.smallest)
+
+    def view(self) -> CrashMapView:
+        """The crash map, opened at the first cell that is not safe."""
+        return CrashMapView(self.crashes)
+
+
+def must_survive(
+    rule: str,
+    script: Sequence[Step],
+    store_factory: StoreFactory = LedgerStore,
+    config: StorageConfig = CONFIG,
+    journal_count: int = 1,
+    ledger_dir_count: int = 1,
+) -> CrashMap:
+    """Run the script, crash it everywhere, and refuse the answer with `rule` and the smallest
+    counterexample when anything acknowledged is lost.
+    """
+    crashes = crash_map(
+        script,
+        store_factory=store_factory,
+        config=config,
+        journal_count=journal_count,
+        ledger_dir_count=ledger_dir_count,
+    )
+    smallest = crashes.smallest()
+    if smallest is not None:
+        raise Refused(rule, CrashFound(smallest, crashes))
+    return crashes

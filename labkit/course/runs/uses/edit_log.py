@@ -1,0 +1,100 @@
+"""A write-ahead log: the edits of a file system's names, as HDFS's name node keeps them.
+
+The names are in memory.  An edit is answered when it is in the log, so a name node that replays the
+log has every edit that was answered.  Two name nodes share the log, and only the active one writes:
+the other becomes active by taking the log over, which fences the first.
+"""
+
+from collections.abc import Sequence
+
+from labkit.course.runs.uses.ledger_list import LedgerList
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.errors import BKException, LabkitError
+
+READ = "read the list of ledgers"
+RECOVER = "open the last ledger with recovery"
+REPLAY = "replay all ledgers of the list"
+CREATE = "create a ledger"
+PUBLISH = "put the new ledger into the list"
+TAKE_OVER = (READ, RECOVER, REPLAY, CREATE, PUBLISH)
+
+
+class StandbyError(LabkitError):
+    """This name node is not active: ask the other one."""
+
+
+class StepError(LabkitError):
+    """A step of a take-over lacks what an earlier one brings."""
+
+
+class NameNode:
+    """A name node, on standby until it takes the log over."""
+
+    def __init__(self, client: BookKeeper, path: str = "/namenode/edits") -> None:
+        self.directories: set[str] = set()
+        self.is_active = False
+        self.ledger_id = -1
+        self._client = client
+        self._list = LedgerList(client.store, path)
+        self._ids: tuple[int, ...] | None = None
+        self._writer: LedgerWriter | None = None
+
+    async def take_over(self, steps: Sequence[str] = TAKE_OVER) -> None:
+        """Become active.  Raises `StepError`, `ListChangedError` and `BKException`."""
+        actions = {
+            READ: self._read,
+            RECOVER: self._recover,
+            REPLAY: self._replay,
+            CREATE: self._create,
+            PUBLISH: self._publish,
+        }
+        for step in steps:
+            await actions[step]()
+        self.is_active = True
+
+    async def mkdir(self, directory: str) -> int:
+        """Make a directory: first in the log, then here; returns its entry id.
+
+        Raises `StandbyError`, and is on standby from then on: after a failed add the other name
+        node may be active.
+        """
+        if not self.is_active or self._writer is None:
+            raise StandbyError("this name node is on standby: ask the other one")
+        try:
+            entry_id = await self._writer.add(directory.encode())
+        except BKException as error:
+            self.is_active = False
+            raise StandbyError(f"on standby since {type(error).__name__}") from error
+        self.directories.add(directory)
+        return entry_id
+
+    # The steps of a take-over
+
+    async def _read(self) -> None:
+        self._ids = await self._list.read()
+
+    async def _recover(self) -> None:
+        if ids := self._known():
+            await self._client.open_ledger(ids[-1])
+
+    async def _replay(self) -> None:
+        for ledger_id in self._known():
+            # Ledgers before the last one are closed; the last one is, if it was recovered.
+            reader = await self._client.open_ledger_no_recovery(ledger_id)
+            async for entry in reader.read():
+                self.directories.add(entry.payload.decode())
+
+    async def _create(self) -> None:
+        self._writer = await self._client.create_ledger(3, 3, 2)
+        self.ledger_id = self._writer.ledger_id
+
+    async def _publish(self) -> None:
+        if self._writer is None:
+            raise StepError("a new ledger was not created yet: what is to go into the list?")
+        await self._list.replace((*self._known(), self.ledger_id))
+
+    def _known(self) -> tuple[int, ...]:
+        if self._ids is None:
+            raise StepError("the list of ledgers was not read yet: which ledger is the last?")
+        return self._ids

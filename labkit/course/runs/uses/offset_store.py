@@ -1,0 +1,100 @@
+"""An offset store: how far each consumer group has read, as Pulsar keeps its cursors.
+
+Each commit is an entry.  A full ledger is followed by one that begins with the newest offset of
+every group; then the old one is not needed any more, and it is deleted.  So the store stays small,
+however many commits it takes.
+"""
+
+import json
+from collections.abc import Callable
+
+from labkit.course.runs.uses.ledger_list import LedgerList
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.errors import LabkitError
+
+Record = tuple[str, int | None]
+"""A group and its offset; None: the group was removed."""
+Newest = Callable[[list[Record]], dict[str, int]]
+
+
+def newest(records: list[Record]) -> dict[str, int]:
+    """The offset of each group, from all records in the order in which they were written."""
+    offsets: dict[str, int] = {}
+    for group, offset in records:
+        if offset is None:
+            offsets.pop(group, None)
+        else:
+            offsets[group] = offset
+    return offsets
+
+
+def encode(record: Record) -> bytes:
+    """A record as an entry's payload."""
+    return json.dumps(record).encode()
+
+
+def decode(payload: bytes) -> Record:
+    """The inverse."""
+    group, offset = json.loads(payload)
+    return group, offset
+
+
+class NotOpenError(LabkitError):
+    """The store was not opened, or another client has opened it since."""
+
+
+class OffsetStore:
+    """The offsets of all groups.  `open` it before anything else; one client at a time writes."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        newest: Newest = newest,
+        records_per_ledger: int = 100,
+        path: str = "/offsets",
+    ) -> None:
+        self.offsets: dict[str, int] = {}
+        self.ledger_id = -1
+        self._client = client
+        self._newest = newest
+        self._limit = records_per_ledger
+        self._list = LedgerList(client.store, path)
+        self._writer: LedgerWriter | None = None
+        self._count = 0
+
+    async def open(self) -> None:
+        """Take the store over from whichever client had it.  Raises `BKException`."""
+        old = await self._list.read()
+        if old:
+            # With recovery: no commit of the client before can be answered from now on.
+            reader = await self._client.open_ledger(old[-1])
+            self.offsets = self._newest([decode(e.payload) async for e in reader.read()])
+        await self._begin(old)
+
+    async def commit(self, group: str, offset: int | None) -> None:
+        """Keep a group's offset, which may be smaller than before; None removes the group.
+
+        Raises `NotOpenError` and `BKException`; then the offset is kept or not.
+        """
+        if self._writer is None:
+            raise NotOpenError("open the store first")
+        await self._writer.add(encode((group, offset)))
+        if offset is None:
+            self.offsets.pop(group, None)
+        else:
+            self.offsets[group] = offset
+        self._count += 1
+        if self._count >= self._limit:
+            await self._writer.close()
+            await self._begin((self.ledger_id,))
+
+    async def _begin(self, old: tuple[int, ...]) -> None:
+        """A ledger with the newest offsets; then the list names it; then the old ones go."""
+        writer = await self._client.create_ledger(3, 3, 2)
+        for record in self.offsets.items():
+            await writer.add(encode(record))
+        await self._list.replace((writer.ledger_id,))
+        self._writer, self.ledger_id, self._count = writer, writer.ledger_id, 0
+        for ledger_id in old:
+            await self._client.delete_ledger(ledger_id)

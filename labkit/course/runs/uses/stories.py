@@ -1,0 +1,210 @@
+"""The programs in the simulated world, with faults: what lesson 15 shows, and its trials judge."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.course.runs.do_step import Do
+from labkit.course.runs.uses.edit_log import TAKE_OVER, NameNode, StandbyError
+from labkit.course.runs.uses.offset_store import Newest, OffsetStore, Record, newest
+from labkit.course.runs.uses.snapshot_store import Removable, SnapshotStore, removable
+from labkit.system.model.errors import LabkitError
+from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Fault
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.trace import Trace
+
+_BOOKIES = 3
+_LIMIT_S = 10.0
+
+
+def play(steps: Sequence[Do], faults: Sequence[Fault] = ()) -> Trace:
+    """What happens when these steps run on three bookies."""
+    workload: Any = tuple(steps)
+    scenario = Scenario(
+        Cluster(_BOOKIES), workload, tuple(faults), ends_in_power_cut=False, limit_s=_LIMIT_S
+    )
+    return run(scenario)
+
+
+# The write-ahead log
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit that a name node has answered, and where the log has it."""
+
+    directory: str
+    node: str
+    ledger_id: int
+    entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NameNodes:
+    """A run of several name nodes: what each answered, and the names it found when it took over."""
+
+    trace: Trace
+    answered: tuple[Edit, ...]
+    found: dict[str, frozenset[str]]
+
+    def lost(self) -> list[tuple[str, Edit]]:
+        """Answered edits that a later name node does not have, each with that node's name."""
+        return [
+            (node, edit)
+            for node, directories in self.found.items()
+            for edit in self.answered
+            if edit.node < node and edit.directory not in directories
+        ]
+
+
+@dataclass(slots=True)
+class _Log:
+    edits: int
+    answered: list[Edit] = field(default_factory=list)
+    found: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    async def serve(self, node: ClientNode, steps: Sequence[str]) -> None:
+        """Take over, then make directories until another name node is active."""
+        names = NameNode(node.client)
+        await names.take_over(steps)
+        self.found[node.name] = frozenset(names.directories)
+        with suppress(StandbyError):
+            for number in range(self.edits):
+                directory = f"/{node.name}/{number}"
+                entry_id = await names.mkdir(directory)
+                self.answered.append(Edit(directory, node.name, names.ledger_id, entry_id))
+                await asyncio.sleep(0.002)
+
+
+def name_nodes(
+    steps: Sequence[str] = TAKE_OVER,
+    dies_after: int | None = None,
+    edits: int = 30,
+    faults: Sequence[Fault] = (),
+) -> NameNodes:
+    """n1 is active; n2 takes over by `steps` while n1 goes on, or dies after that many of them;
+    then n3 takes over.
+
+    Raises what n2's take-over raises.
+    """
+    log = _Log(edits)
+
+    async def first(node: ClientNode) -> None:
+        await log.serve(node, TAKE_OVER)
+
+    async def second(node: ClientNode) -> None:
+        if dies_after is None:
+            await log.serve(node, steps)
+        else:
+            await NameNode(node.client).take_over(steps[:dies_after])
+
+    took_over = Do(second, "n2", At(40))
+    played = (Do(first, "n1"), took_over, Do(first, "n3", At(90)))
+    trace = play(played, faults)
+    took_over.result()
+    return NameNodes(trace, tuple(log.answered), log.found)
+
+
+# The offset store
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """A run of an offset store: the commits that were answered, and what a second client found."""
+
+    trace: Trace
+    answered: tuple[Record, ...]
+    found: dict[str, int]
+    ledger_count: int
+
+    def allowed(self, commits: Sequence[Record]) -> list[dict[str, int]]:
+        """What may be found: all that was answered, or that and the commit that was under way."""
+        count = len(self.answered)
+        return [newest(list(commits[:end])) for end in (count, count + 1)]
+
+
+def offsets(
+    commits: Sequence[Record],
+    rule: Newest = newest,
+    dies_after: int | None = None,
+    records_per_ledger: int = 100,
+) -> Offsets:
+    """`s` commits, and dies after that many entries are confirmed; then `t` opens the store.
+
+    Raises what t's opening raises.
+    """
+    answered: list[Record] = []
+
+    async def commit(node: ClientNode) -> None:
+        store = OffsetStore(node.client, rule, records_per_ledger)
+        await store.open()
+        for record in commits:
+            await store.commit(*record)
+            answered.append(record)
+
+    async def reopen(node: ClientNode) -> tuple[dict[str, int], int]:
+        store = OffsetStore(node.client, rule)
+        await store.open()
+        return store.offsets, len(await node.client.list_ledgers())
+
+    opened = Do(reopen, "t", At(500))
+    death = [] if dies_after is None else [Crash("s", when=On("lac.advanced", dies_after))]
+    trace = play((Do(commit, "s"), opened), death)
+    found, ledger_count = opened.result()
+    return Offsets(trace, tuple(answered), found, ledger_count)
+
+
+# The snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """A run of a snapshot store: who stored which ledger (an error otherwise), what is read at the
+    end (None: it could not be read), the ledgers that are left then, and those collected.
+    """
+
+    trace: Trace
+    stored: dict[str, int | LabkitError]
+    read: bytes | None
+    left: tuple[int, ...]
+    collected: tuple[int, ...]
+
+
+def snapshots(rule: Removable = removable, chunk_bytes: int = 100) -> Snapshots:
+    """Four clients store versions of one snapshot, two of them at the same time; a fifth collects
+    garbage all the while.
+    """
+    stored: dict[str, int | LabkitError] = {}
+    collected: list[int] = []
+
+    async def put(node: ClientNode) -> None:
+        try:
+            data = node.name.encode() * 200
+            stored[node.name] = await SnapshotStore(node.client, chunk_bytes).put("names", data)
+        except LabkitError as error:
+            stored[node.name] = error
+
+    async def collect(node: ClientNode) -> None:
+        for _ in range(40):
+            collected.extend(await SnapshotStore(node.client).collect(rule))
+            await asyncio.sleep(0.001)
+
+    async def look(node: ClientNode) -> tuple[bytes | None, tuple[int, ...]]:
+        store = SnapshotStore(node.client)
+        collected.extend(await store.collect(rule))
+        data = None
+        with suppress(LabkitError, KeyError):
+            data = await store.get("names")
+        return data, tuple(await node.client.list_ledgers())
+
+    looked = Do(look, "look", At(400))
+    puts = [Do(put, name, At(at)) for name, at in (("p1", 0), ("p2", 50), ("p3", 51), ("p4", 110))]
+    trace = play((*puts, Do(collect, "c", At(1)), looked))
+    read, left = looked.result()
+    return Snapshots(trace, stored, read, left, tuple(collected))

@@ -1,0 +1,112 @@
+"""Step 4 seen from labkit: a ledger's index whose locations the learner's `Index` keeps."""
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from labkit.course.workshop.learner import Learner, Yours
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.storage.disk import Disk
+from labkit.system.storage.index import VERSION, LedgerIndex, WrittenIndex, index_path
+
+UNREADABLE = (ValueError, struct.error)
+"""What `load` raises for a header that makes no sense."""
+
+
+class LearnersIndex(LedgerIndex):
+    """One ledger.  Its flush is the learner's, from the first write to the last name."""
+
+    learner: Learner
+
+    def __init__(
+        self,
+        ledger_id: int,
+        master_key: bytes,
+        disk: Disk,
+        page_size: int,
+        version: int = VERSION,
+    ) -> None:
+        self.begin(ledger_id, disk, page_size)
+        self.yours = self.learner.make("Index", disk, index_path(ledger_id), master_key)
+
+    @classmethod
+    def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LearnersIndex":
+        index = cls.__new__(cls)
+        index.begin(ledger_id, disk, page_size)
+        path = index_path(ledger_id)
+        load = cls.learner.part("Index").load
+        try:
+            index.yours = Yours(
+                cls.learner,
+                cls.learner.checked("Index.load", load, object, (disk, path), UNREADABLE),
+            )
+        except UNREADABLE as error:
+            words = f"index {disk.path(path)}: unreadable header ({error})"
+            raise StorageDamagedException(words) from None
+        return index
+
+    def begin(self, ledger_id: int, disk: Disk, page_size: int) -> None:
+        """Set what labkit itself keeps of a ledger."""
+        self.ledger_id, self.disk = ledger_id, disk
+        self.page_size, self.version = page_size, VERSION
+        self.key_in_journal = self.got_entries = False
+        self.confirmed_by_entry = (-1, -1)
+
+    @property
+    def master_key(self) -> bytes:
+        key: bytes = self.yours.get("master_key")
+        return key
+
+    @master_key.setter
+    def master_key(self, key: bytes) -> None:
+        self.yours.set("master_key", key)
+
+    @property
+    def fenced(self) -> bool:
+        return bool(self.yours.get("fenced"))
+
+    @fenced.setter
+    def fenced(self, fenced: bool) -> None:
+        self.yours.set("fenced", fenced)
+
+    @property
+    def explicit_lac(self) -> bytes:
+        body: bytes = self.yours.get("explicit_lac")
+        return body
+
+    @explicit_lac.setter
+    def explicit_lac(self, body: bytes) -> None:
+        self.yours.set("explicit_lac", body)
+
+    @property
+    def changed_page_count(self) -> int:
+        return 0
+
+    def distrust(self) -> None:
+        """The first flush after `load` makes durable what an earlier process may have left."""
+
+    def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
+        for entry_id, location in zip(entry_ids, locations, strict=True):
+            self.yours.call("set_location", object, entry_id, location)
+
+    def location(self, entry_id: int) -> int:
+        found: int = self.yours.call("location", int, entry_id)
+        return found
+
+    def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
+        return [self.location(entry_id)]
+
+    def locations(self) -> Iterator[tuple[int, int]]:
+        return iter(self.yours.call("locations", list[tuple[int, int]]))
+
+    def last_entry_id(self) -> int:
+        return max((entry_id for entry_id, _ in self.locations()), default=-1)
+
+    def write(self) -> WrittenIndex | None:
+        self.yours.call("flush", object)
+        return None
+
+    def forget_file(self) -> None:
+        """The learner's index opens its file when it needs it."""
+
+    def close(self) -> None:
+        """The same."""

@@ -1,0 +1,84 @@
+"""Where every step of the track is tried: one bookie on disks that crash, and in a cluster.
+
+crashes     every crash of some scripts, before every disk operation, in six ways
+orders      every order of the messages of one add, with a crash of the bookie between any two
+storms      drawn faults on a bookie that alone holds a ledger, and on three that share one
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from labkit.course.runs.trial import must_survive
+from labkit.course.workshop.bookie.store import store_of
+from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.worlds import in_every_order, under_seeds
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.bookie_script import (
+    Add,
+    Checkpoint,
+    Collect,
+    Commit,
+    ExplicitLac,
+    Fence,
+    Restart,
+    Step,
+)
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.workload.steps import Write
+
+SCRIPTS: tuple[tuple[Step, ...], ...] = (
+    (Add(5, 0), Commit(), Add(5, 1, 463), Add(5, 2), Commit()),
+    (
+        *(Add(5, 0), Add(6, 0), Commit(), Checkpoint((Add(5, 1), Commit())), Add(5, 2), Commit()),
+        *(Restart(), Add(5, 3), Fence(6), ExplicitLac(5, 2), Commit(), Checkpoint()),
+        *(Restart(), Add(5, 4), Commit()),
+    ),
+    (
+        *(Add(5, 0, 900), Add(6, 0, 900), Commit(), Checkpoint(), Add(6, 1, 900), Commit()),
+        *(Checkpoint(), Restart(), Add(6, 2), Commit(), Collect((5,))),
+    ),
+)
+"""From the smallest on: adds of two groups; a checkpoint beside adds, restarts, a fence, an
+explicit LAC; a full entry log, a deleted ledger, a compaction.
+"""
+
+ONE_ADD = Scenario(
+    Cluster(1),
+    (Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1, window=1, close=False),),
+)
+ALONE = Scenario(
+    Cluster(1, flush_interval_ms=5),
+    (Write(entries=8, ensemble=1, write_quorum=1, ack_quorum=1, every_ms=1.0),),
+    limit_s=5.0,
+)
+SHARED = replace(ALONE, cluster=Cluster(3, flush_interval_ms=5), workload=(Write(8, every_ms=1.0),))
+_FAULTS, _HORIZON_MS = 2, 15.0
+
+
+def crashes(learner: Learner) -> str:
+    """Nothing that was acknowledged is lost in any crash."""
+    points = 0
+    for script in SCRIPTS:
+        found = must_survive(
+            "What was acknowledged must be there after every crash, and nothing else.",
+            script,
+            store_of(learner),
+        )
+        points += len(found.points)
+    return f"Nothing was lost in {points} crashes of a bookie, each in {len(found.variants)} ways."
+
+
+def orders(learner: Learner) -> str:
+    """No order of an add's messages breaks a promise, even when the bookie loses power in it."""
+    return in_every_order(learner, ONE_ADD, crashes=1, store=store_of(learner))
+
+
+def storms(learner: Learner) -> str:
+    """No promise breaks in the cluster, whatever the seed."""
+    return under_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
+
+
+def _drawn(count: int) -> Iterator[Scenario]:
+    for seed in range(count):
+        yield storm(SHARED if seed % 4 == 3 else ALONE, seed, _FAULTS, _HORIZON_MS)

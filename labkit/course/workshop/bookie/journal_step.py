@@ -1,0 +1,183 @@
+"""Step 1: the journal with group commit."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from labkit.course.checking.draw import Draw
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.bookie.journal_part import LearnersJournal
+from labkit.course.workshop.bookie.store import bound
+from labkit.course.workshop.generated_cases import Problem, try_drawn
+from labkit.course.workshop.learner import Learner, Yours
+from labkit.course.workshop.step import Figure, RedTest, Step
+from labkit.system.storage.journal import Journal, padding
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.worlds.sim.machine.disk import SimDisk
+from labkit.worlds.sim.machine.disk_operation import lost
+from labkit.worlds.sim.settings.bookie_script import CONFIG, entry_bytes
+
+FILE_ID = 10
+PATH = f"current/{FILE_ID:x}.txn"
+BLOCK = 512
+HEADER = (b"BKLG" + struct.pack(">i", 6)).ljust(BLOCK, b"\0")
+_SIZES = (0, 20, 100, 395, 396, 423, 424, 425, 431, 432, 900)
+"""Payloads after which a group ends everywhere that matters in a block."""
+_CASES = 300
+_ADDS, _GROUP = 64, 8
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsCase:
+    """Groups of records, by the sizes of their payloads, and what went wrong."""
+
+    groups: Groups
+    problem: str
+
+    def __str__(self) -> str:
+        lines = ["journal = Journal(disk, 10)"]
+        for number, group in enumerate(self.groups):
+            lines += [f"journal.append(...)  # payload of {size} bytes" for size in group]
+            lines.append(f"group_{number} = journal.seal()")
+            if number:
+                lines.append(f"journal.write(*group_{number - 1})")
+        lines.append(f"journal.write(*group_{len(self.groups) - 1})")
+        return "\n".join((*lines, self.problem))
+
+
+def _red(learner: Learner) -> None:
+    disk = SimDisk()
+    yours = learner.make("Journal", disk, FILE_ID)
+    offset = yours.call("append", int, b"hello")
+    if offset != BLOCK:
+        raise Refused(
+            f"The first record lies behind the header, at offset {BLOCK}; yours said {offset}."
+        )
+    yours.call("seal", tuple | None)
+
+
+def _groups(draw: Draw) -> Groups:
+    return tuple(
+        tuple(draw.one_of(_SIZES) for _ in range(draw.number(1, 3)))
+        for _ in range(draw.number(1, 4))
+    )
+
+
+def groups_lie_where_they_should(learner: Learner) -> str:
+    """Every byte of the file is BookKeeper's, and durable when `write` returns."""
+    try_drawn(_groups, _CASES, partial(_problem, learner), GroupsCase)
+    return f"Right for {_CASES} drawn sequences of groups, byte by byte."
+
+
+_DURABLE_NAME = "The file's header and its name are durable before the first record is."
+_OFFSETS = "`append` says where the record lies: right behind the one before."
+_BYTES = "A group is its records, each behind its length, and then the padding."
+_ONE_SYNC = "`write` puts the group at its offset in one write, and makes it durable with one sync."
+_DURABLE = "When `write` returns, the group is durable, and so are all groups before it."
+
+
+def _problem(learner: Learner, groups: Groups) -> Problem | None:
+    """What is wrong with the journal of these groups, if anything is."""
+    disk = SimDisk()
+    yours = learner.make("Journal", disk, FILE_ID)
+    after = disk.after_crash(lost)
+    if not after.exists(PATH) or after.open(PATH).read(0, BLOCK) != HEADER:
+        return _DURABLE_NAME, f"a power cut right after Journal(disk, 10) leaves no whole {PATH}"
+    written, waiting, at, entry_id = list[bytes](), list[tuple[int, bytes]](), BLOCK, 0
+    for group in groups:
+        bodies = [entry_bytes(5, entry_id + n, size) for n, size in enumerate(group)]
+        entry_id += len(group)
+        expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+        expected += padding(at + len(expected), BLOCK)
+        wrong = _appended(yours, bodies, at) or _sealed(yours, at, expected)
+        if wrong:
+            return wrong
+        waiting.append((at, expected))
+        written += bodies
+        at += len(expected)
+        # The next group's records come before this one is written.
+        if len(waiting) == 2:
+            wrong = _written(yours, disk, *waiting.pop(0), written[: -len(bodies)])
+            if wrong:
+                return wrong
+    return _written(yours, disk, *waiting.pop(), written)
+
+
+def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Problem | None:
+    for body in bodies:
+        offset = yours.call("append", int, body)
+        if offset != at:
+            return _OFFSETS, f"append must return {at}; yours returned {offset}"
+        at += 4 + len(body)
+    return None
+
+
+def _sealed(yours: Yours, at: int, expected: bytes) -> Problem | None:
+    sealed = yours.call("seal", tuple | None)
+    if sealed != (at, expected):
+        said = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
+        if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
+            pairs = enumerate(zip(sealed[1], expected, strict=True))
+            first = next(i for i, (a, b) in pairs if a != b)
+            said = f"other bytes, from byte {first} of the group on"
+        return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {said}"
+    again = yours.call("seal", tuple | None)
+    if again is not None:
+        return _BYTES, "a second seal right behind it must return None: no record came since"
+    return None
+
+
+def _written(
+    yours: Yours, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
+) -> Problem | None:
+    before = len(disk.fuse.operations)
+    yours.call("write", object, at, data)
+    done = disk.fuse.operations[before:]
+    if [(o.kind, o.offset, o.size) for o in done] != [("write", at, len(data)), ("sync", 0, 0)]:
+        return _ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing")
+    found = [record.body for record in JournalScan(disk.after_crash(lost), FILE_ID).records()]
+    if found != list(so_far):
+        return _DURABLE, f"after a power cut {len(found)} of {len(so_far)} records are there"
+    return None
+
+
+def _operations(learner: Learner | None) -> float:
+    kind = Journal if learner is None else bound(LearnersJournal, learner)
+    disk = SimDisk()
+    journal = kind(disk, CONFIG, FILE_ID)
+    for entry_id in range(_ADDS):
+        journal.append(entry_bytes(5, entry_id, 100))
+        if entry_id % _GROUP == _GROUP - 1:
+            journal.commit()
+    return len(disk.fuse.operations) / _ADDS
+
+
+STEP = Step(
+    number=1,
+    name="the journal",
+    parts=("Journal",),
+    invariants=(
+        "An add is answered only after the sync that covers its record has returned.",
+        "Records become durable in the order in which they were appended.",
+        "A group that is being written never changes what an earlier group made durable.",
+        "The file's name is durable before its first record is.",
+    ),
+    write="the class Journal, about 30 lines: a header, records, padding, one sync for each group.",
+    red=RedTest(
+        "    journal = Journal(disk, 10)\n"
+        '    assert journal.append(b"hello") == 512   # right behind the header\n',
+        _red,
+    ),
+    trials=(groups_lie_where_they_should,),
+    worlds=(crashes, orders, storms),
+    figures=(Figure(f"disk operations for each add, with groups of {_GROUP}", 1.0, _operations),),
+    challenges=(
+        "Preallocate: labkit writes zeros ahead, so that a sync need not write the file's length.",
+        "Begin a new file when this one is full (journalMaxSizeMB), as LastLogMark allows for.",
+        "A record has no checksum. What can a reader take for a record that is none?",
+    ),
+)

@@ -1,0 +1,104 @@
+"""The learner's bookie as a process of a live cluster: what step 7 tries.
+
+Apart from the step itself, as a browser tab has the steps and no processes.
+"""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.files import last_lines
+from labkit.course.workshop.learner import Learner
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.errors import LabkitError
+from labkit.system.model.missing_part import MissingPart
+from labkit.views.shell.consistency import check_consistency
+from labkit.views.shell.folders import open_data_folder
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
+from labkit.worlds.sim.run import outside_event_loops
+
+NAME = "bookie-1"
+_ENTRIES = 200
+_LIMIT_S = 120.0
+
+
+class YourCluster(LocalCluster):
+    """A cluster of one bookie: the learner's.  Each answer that a client gets is its answer."""
+
+    def __init__(self, file: Path, folder: Path, zookeeper: str = "") -> None:
+        super().__init__(1, zookeeper=zookeeper, folder=folder, traced=False)
+        self.file = file
+
+    def command_of(self, name: str, command: list[str]) -> list[str]:
+        return [*command, "--store", str(self.file)]
+
+
+def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
+    """What it acknowledged is there after SIGKILL, and labkit's tools read what it wrote."""
+    with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
+        try:
+            said = outside_event_loops(
+                lambda: asyncio.run(_bounded(learner.file.absolute(), Path(folder), zookeeper))
+            )
+        except (MissingPart, ZooKeeperNotStarted) as error:
+            raise Refused(f"A live cluster cannot be started here: {error}") from None
+        except (LabkitError, TimeoutError, OSError) as error:
+            log = Path(folder) / NAME / "bookie.log"
+            raise Refused(
+                "Your bookie must serve a real cluster, and again after it was killed.",
+                "\n".join([f"{type(error).__name__}: {error}", *last_lines(log, 12)]),
+            ) from None
+    return said
+
+
+async def _bounded(file: Path, folder: Path, zookeeper: str) -> str:
+    async with asyncio.timeout(_LIMIT_S):
+        return await _serve(file, folder, zookeeper)
+
+
+async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
+    async with YourCluster(file, folder, zookeeper) as cluster:
+        client = await cluster.connect()
+        closed = await client.create_ledger(1, 1, 1)
+        for number in range(_ENTRIES):
+            await closed.add(_payload(number))
+        await closed.close()
+        killed = await client.create_ledger(1, 1, 1)
+        confirmed = await _killed_under_way(killed, cluster)
+        await cluster.restart(NAME)
+        reader_of = await cluster.connect("reader")
+        for ledger_id, least in ((closed.ledger_id, _ENTRIES), (killed.ledger_id, confirmed)):
+            reader = await reader_of.open_ledger(ledger_id)
+            found = [entry.payload async for entry in reader.read()]
+            if found[:least] != [_payload(number) for number in range(least)]:
+                raise Refused(
+                    "What was acknowledged is there after SIGKILL and a restart.",
+                    f"ledger {ledger_id}: {least} entries were acknowledged, and {len(found)} are"
+                    " there",
+                )
+    report = check_consistency(open_data_folder(folder / NAME))
+    if report.errors or report.entry_count < _ENTRIES + confirmed:
+        raise Refused(
+            "labkit's shell reads every entry from your files.",
+            "\n".join(report.errors) or f"it finds {report.entry_count} entries",
+        )
+    return (
+        f"{_ENTRIES + confirmed} entries were acknowledged by your bookie, a process of a live"
+        " cluster, and were there after SIGKILL; labkit's shell found"
+        f" {report.entry_count} in its files."
+    )
+
+
+async def _killed_under_way(writer: LedgerWriter, cluster: LocalCluster) -> int:
+    """Kill the bookie while adds are under way; returns how many were acknowledged."""
+    adds = [writer.add(_payload(number)) for number in range(_ENTRIES)]
+    await adds[_ENTRIES // 2]
+    await cluster.kill(NAME)
+    results = await asyncio.gather(*adds, return_exceptions=True)
+    return sum(not isinstance(result, BaseException) for result in results)
+
+
+def _payload(number: int) -> bytes:
+    return b"entry %d " % number * 20

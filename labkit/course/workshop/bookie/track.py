@@ -1,0 +1,18 @@
+"""The track "build a bookie", step by step."""
+
+from pathlib import Path
+
+from labkit.course.workshop.bookie.process_step import BEFORE
+from labkit.course.workshop.bookie.process_step import STEP as LAST
+from labkit.course.workshop.step import Track
+
+_HERE = Path(__file__).parent
+
+TRACK = Track(
+    name="bookie",
+    title="Build a bookie",
+    file_name="mybookie.py",
+    skeleton=_HERE / "skeleton.py",
+    solution=_HERE / "solution.py",
+    steps=(*BEFORE, LAST),
+)

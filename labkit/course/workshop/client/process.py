@@ -1,0 +1,207 @@
+"""The learner's program in a real process.
+
+    seq 1000 | labkit client --file myclient.py --zookeeper HOST:PORT write
+    labkit client --file myclient.py --zookeeper HOST:PORT take 5
+
+`write` makes each line of its input an entry and prints `ledger 5`, then `confirmed 0`, ..., at the
+end `closed`.  `take` recovers that ledger and prints its entries.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client.program import Program, Sizes
+from labkit.course.workshop.files import NotLoadedError, load, place_in, words_of
+from labkit.course.workshop.learner import Learner
+from labkit.system.client.context import ClientConfig
+from labkit.system.metadata.place import MetadataPlace, parse_place
+from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.system.model.ledger import check_quorums
+from labkit.system.trace.recorder import Recorder
+from labkit.worlds.live.clock import trace_clock_us
+from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal
+from labkit.worlds.live.new_client import new_client
+from labkit.worlds.live.trace_stream import TraceServer
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
+
+PATIENT = ClientConfig(request_timeout_s=30.0)
+"""A bookie that is killed fails at once; one on a busy machine is slow, and has not failed."""
+_READ_SIZE = 65536
+_LINES_WAITING = 1000
+Say = Callable[[str], None]
+Use = Callable[[Program], Awaitable[None]]
+
+
+class ProgramError(Exception):
+    """The learner's program ended with an error; the text names it, and its line if it has one."""
+
+
+class InputError(ProgramError):
+    """The lines to write cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSettings:
+    """The settings of a program's process.  `name` is its node in the trace; with `announces` its
+    first line is JSON (pid, trace_port), and the events of its start wait for a listener.
+    """
+
+    file: Path
+    metadata: MetadataPlace
+    name: str
+    announces: bool
+
+
+async def run_command(arguments: Namespace, say: Say) -> None:
+    """`labkit client`.  Raises as `run_program` does, and `BKIncorrectParameterException`."""
+    place = parse_place(arguments.zookeeper)
+    settings = ProgramSettings(arguments.file, place, arguments.id, arguments.trace_from_start)
+    if arguments.use == "take":
+        await run_program(settings, take(arguments.ledger, say), say)
+        return
+    if arguments.window < 1:
+        raise BKIncorrectParameterException(f"--window {arguments.window}; it must be at least 1")
+    use = write(_sizes(arguments.sizes), arguments.window, say)
+    await run_program(settings, use, say)
+
+
+def _sizes(text: str) -> Sizes:
+    try:
+        ensemble_size, write_quorum, ack_quorum = map(int, text.split(","))
+    except ValueError:
+        raise BKIncorrectParameterException(
+            f"--sizes {text}; it must be three numbers, E,Qw,Qa"
+        ) from None
+    check_quorums(ensemble_size, write_quorum, ack_quorum)
+    return ensemble_size, write_quorum, ack_quorum
+
+
+async def run_program(settings: ProgramSettings, use: Use, say: Say) -> None:
+    """Load the learner's file and use its program; returns when that has ended well.
+
+    It ends at SIGTERM and SIGINT.  Raises `ProgramError`, and `LabkitError` when the cluster cannot
+    be reached.
+    """
+    cancel_on_stop_signal()
+    try:
+        learner = load(settings.file, seeds=0)
+    except (NotLoadedError, NotImplementedError) as error:
+        raise ProgramError(f"{settings.file}: {error}") from None
+    store = ZooKeeperStore(settings.metadata)
+    await store.start()
+    try:
+        await _run(settings, learner, store, use, say)
+    finally:
+        await store.stop()
+
+
+async def _run(
+    settings: ProgramSettings, learner: Learner, store: ZooKeeperStore, use: Use, say: Say
+) -> None:
+    recorder = Recorder(settings.name, trace_clock_us)
+    if settings.announces:
+        port = await TraceServer(recorder, from_start=True).start()
+        say(json.dumps({"pid": os.getpid(), "trace_port": port}))
+    client = new_client(store, recorder, config=PATIENT)
+    running = asyncio.current_task()
+    assert running is not None
+
+    def failed(error: BaseException) -> None:
+        learner.error = learner.error or error
+        running.cancel()
+
+    try:
+        await use(Program(learner, client.context, failed))
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - of the learner's code
+        raise _explained(learner, learner.error or error) from None
+    finally:
+        client.close()
+
+
+def _explained(learner: Learner, error: BaseException) -> BaseException:
+    """What is said of an error: of a stop signal nothing, of a refusal its words alone."""
+    if isinstance(error, Refused):
+        return ProgramError(error.message)
+    if isinstance(error, asyncio.CancelledError | InputError):
+        return error
+    where = "" if isinstance(error, LabkitError) else place_in(learner.file, error.__traceback__)
+    return ProgramError(f"{words_of(error)}{f' in {where}' if where else ''}")
+
+
+def write(sizes: Sizes, window: int, say: Say) -> Use:
+    """The program writes the lines of standard input as a ledger.
+
+    Raises `ProgramError` when that is closed.
+    """
+    if sys.stdin is None:
+        # The next file or connection that is opened gets the number of the closed input.
+        raise ProgramError("the standard input is closed: write needs lines to write")
+
+    async def use(program: Program) -> None:
+        await program.write(
+            sizes,
+            lines_of_input(),
+            window,
+            lambda ledger_id: say(f"ledger {ledger_id}"),
+            lambda entry_id: say(f"confirmed {entry_id}"),
+        )
+        say("closed")
+
+    return use
+
+
+def take(ledger_id: int, say: Say) -> Use:
+    """The program takes over the ledger and prints its entries."""
+
+    async def use(program: Program) -> None:
+        for entry in await program.take_over(ledger_id):
+            say(f"entry {entry.entry_id} {entry.payload.decode(errors='backslashreplace')}")
+        say("closed")
+
+    return use
+
+
+async def lines_of_input() -> AsyncIterator[bytes]:
+    """The lines of standard input, without their ends, as they come.  Raises `InputError`.
+
+    A thread reads, as asyncio does not read files.  It uses the file's number: a thread that is
+    still reading would hold `sys.stdin` when Python ends.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes | InputError | None] = asyncio.Queue()
+    room = threading.Semaphore(_LINES_WAITING)
+
+    def put(line: bytes | InputError | None) -> None:
+        room.acquire()
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    def read() -> None:
+        try:
+            read_all()
+        except OSError as error:
+            put(InputError(f"the standard input cannot be read: {error}"))
+
+    def read_all() -> None:
+        rest = b""
+        while data := os.read(0, _READ_SIZE):
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                put(line)
+        if rest:
+            put(rest)
+        put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := await lines.get()) is not None:
+        if isinstance(line, InputError):
+            raise line
+        room.release()
+        yield line

@@ -1,0 +1,84 @@
+"""The learner's program in the simulated cluster, before it becomes a process."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import cast
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client.inside import LearnersClient
+from labkit.course.workshop.client.runs import quiet
+from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.scenario_values import Value
+from labkit.worlds.sim.settings.triggers import START, At, Moment, On
+from labkit.worlds.sim.workload.steps import payload
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Append(Value):
+    """Run the program that creates a ledger, adds entries and closes it."""
+
+    entries: int = 12
+    window: int = 4
+    client: str = "w"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"append {self.entries} entries, {self.window} at a time"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`, and `Refused` where the window is not used."""
+        program = cast("LearnersClient", node.client).program()
+        most = await program.write(
+            (3, 3, 2),
+            self._payloads(),
+            self.window,
+            lambda ledger_id: node.ledgers.created(0, ledger_id),
+            lambda _: None,
+        )
+        with program.noting():
+            if most < self.window:
+                raise Refused(
+                    f"All {self.entries} payloads were there at once and the window is"
+                    f" {self.window}; `append_all` had at most {most} under way."
+                )
+
+    async def _payloads(self) -> AsyncIterator[bytes]:
+        for number in range(self.entries):
+            yield payload(0, number, 32)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TakeOver(Value):
+    """Run the program that recovers a ledger and reads all of it."""
+
+    client: str = "r"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return "take ledger 0 over"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        program = cast("LearnersClient", node.client).program()
+        await program.take_over(await node.ledgers.id_of(0))
+
+
+def program(
+    *steps: Append | TakeOver, bookies: int = 4, faults: tuple[Fault, ...] = ()
+) -> Scenario:
+    """A run of the program."""
+    return quiet(*steps, bookies=bookies, faults=faults)
+
+
+APPENDS = program(Append())
+TAKES_OVER = program(Append(), TakeOver(when=At(60.0)))
+LOSES_A_BOOKIE = program(Append(), faults=(Crash("b1", when=On("lac.advanced", 3)),))
+TOO_FEW_BOOKIES = program(Append(), bookies=2)
+IS_TAKEN = program(
+    Append(40),
+    TakeOver(when=On("lac.advanced", 10)),
+    faults=(Pause("w", 40.0, On("lac.advanced", 10)),),
+)
+"""The writer is stopped with adds under way, and goes on after its ledger was taken over."""

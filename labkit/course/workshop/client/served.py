@@ -1,0 +1,309 @@
+"""The learner's program in a live cluster: what step 7 tries.
+
+Apart from the step itself, as a browser tab has the steps and no processes.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.runs.timeline import LiveRunFound
+from labkit.course.workshop.client.cluster import Cluster
+from labkit.course.workshop.client.process import PATIENT
+from labkit.course.workshop.client.program import Program, Sizes
+from labkit.course.workshop.client.running import ProgramProcess, run_to_end, start_program
+from labkit.course.workshop.learner import Learner
+from labkit.system.check import Outcome, Verdict, explain
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.striping import write_set
+from labkit.system.model.errors import BKException, LabkitError
+from labkit.system.model.ledger import LedgerMetadata, LedgerState
+from labkit.system.model.missing_part import MissingPart
+from labkit.system.trace.log import TraceLog
+from labkit.views.shell.cluster import ledgermetadata, readledger
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeNotStartedError
+from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
+from labkit.worlds.sim.run import outside_event_loops
+
+T = TypeVar("T")
+_ENTRIES = 30
+_SIZES = (3, 3, 2)
+_STRIPED = (3, 2, 2)
+_LIMIT_S = 360.0
+_MILESTONES = (
+    *("ledger.created", "ensemble.set", "ledger.closed", "node.killed"),
+    *("recovery.started", "recovery.ended", "node.paused", "node.resumed"),
+)
+_COST_ENTRIES, _COST_WINDOW, _COST_ROUNDS = 1000, 100, 3
+
+
+def serves_a_cluster(learner: Learner) -> str:
+    """The program writes, survives a bookie's SIGKILL, and takes a stopped writer's ledger over;
+    labkit's client and shell find everything that it confirmed.
+    """
+
+    async def serve(folder: Path) -> str:
+        async with LocalCluster(4, folder=folder) as cluster:
+            live = _Live(
+                cluster, learner.file.absolute(), await cluster.connect("reader", config=PATIENT)
+            )
+            try:
+                said = [await trial(live) for trial in (_write, _take_over, _lose_a_bookie)]
+            except Refused as refused:
+                await cluster.settled()
+                raise Refused(refused.message, _shown(cluster.trace, refused, live)) from None
+            finally:
+                await live.end()
+        return " ".join(said)
+
+    return _in_a_folder(serve)
+
+
+def processor_times(learner: Learner) -> tuple[float, float]:
+    """Processor milliseconds of the learner's program and of labkit's client for the same entries,
+    in turn on one cluster; the least of three rounds each.
+    """
+
+    async def measure(folder: Path) -> tuple[float, float]:
+        async with LocalCluster(3, folder=folder, traced=False) as cluster:
+            client = await cluster.connect(config=PATIENT)
+            yours, ours = [], []
+            for _ in range(_COST_ROUNDS):
+                yours.append(await _timed(lambda: _learners(learner, client)))
+                ours.append(await _timed(lambda: _labkits(client)))
+        return min(yours), min(ours)
+
+    return _in_a_folder(measure)
+
+
+async def _learners(learner: Learner, client: BookKeeper) -> None:
+    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    program = Program(learner, client.context, failed.set_exception)
+    window = _COST_WINDOW
+    write = program.write(_SIZES, _payloads(), window, lambda _: None, lambda _: None)
+    writing = asyncio.ensure_future(write)
+    await asyncio.wait((writing, failed), return_when=asyncio.FIRST_COMPLETED)
+    if failed.done():
+        writing.cancel()
+        failed.result()
+    failed.cancel()
+    await writing
+
+
+async def _labkits(client: BookKeeper) -> None:
+    writer = await client.create_ledger(*_SIZES)
+    room = asyncio.Semaphore(_COST_WINDOW)
+    async for payload in _payloads():
+        await room.acquire()
+        writer.add(payload).add_done_callback(lambda _: room.release())
+    await writer.confirmed()
+    await writer.close()
+
+
+async def _payloads() -> AsyncIterator[bytes]:
+    for number in range(_COST_ENTRIES):
+        yield b"entry %d " % number * 10
+
+
+async def _timed(call: Callable[[], Awaitable[None]]) -> float:
+    begin = time.process_time()
+    await call()
+    return (time.process_time() - begin) * 1000
+
+
+def _in_a_folder(serve: Callable[[Path], Awaitable[T]]) -> T:
+    async def bounded(folder: Path) -> T:
+        async with asyncio.timeout(_LIMIT_S):
+            return await serve(folder)
+
+    with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
+        try:
+            return outside_event_loops(lambda: asyncio.run(bounded(Path(folder))))
+        except (MissingPart, ZooKeeperNotStarted, NodeNotStartedError) as error:
+            raise Refused(
+                f"A live cluster cannot be started here: {error}\nIt needs Linux or macOS, Java and"
+                " ZooKeeper's jars; `labkit doctor` says what is missing, and the remedy."
+            ) from None
+        except (LabkitError, TimeoutError, OSError) as error:
+            raise Refused(
+                f"Your program must come to an end in a live cluster within {_LIMIT_S:.0f} s.",
+                f"{type(error).__name__}: {error}",
+            ) from None
+
+
+class _Live:
+    """The cluster, and the learner's programs that run on it."""
+
+    def __init__(self, cluster: LocalCluster, file: Path, client: BookKeeper) -> None:
+        self.cluster = cluster
+        self.client = client
+        self.ledger_id = -1
+        self._file = file
+        self._programs: list[ProgramProcess] = []
+
+    async def write(self, name: str, sizes: Sizes) -> ProgramProcess:
+        """A writing program, which has created its ledger."""
+        numbers = ",".join(map(str, sizes))
+        program = await self._start(name, "write", "--sizes", numbers, "--window", "8")
+        await program.said_at_least(1, "ledger")
+        self.ledger_id = program.numbers("ledger")[0]
+        return program
+
+    async def take(self) -> ProgramProcess:
+        """A program that has taken the newest ledger over."""
+        return await run_to_end(await self._start("r", "take", str(self.ledger_id)))
+
+    async def end(self) -> None:
+        """Kill what still runs, stopped or not."""
+        for program in self._programs:
+            await program.kill()
+
+    async def _start(self, name: str, *arguments: str) -> ProgramProcess:
+        folder, zookeeper = self.cluster.folder, self.cluster.zookeeper
+        program = await start_program(
+            self._file, name, folder, zookeeper, arguments, self.cluster.trace.add
+        )
+        self._programs.append(program)
+        return program
+
+    async def found(self, least: int) -> LedgerMetadata:
+        """The closed ledger as labkit's shell reads it, all its entries as they were written.
+
+        Raises `Refused` unless it has at least that many, each on Qa of the bookies that it names.
+        """
+        metadata = (await ledgermetadata(self.client, self.ledger_id)).metadata
+        if metadata.state is not LedgerState.CLOSED:
+            raise Refused(f"labkit's shell finds the ledger {metadata.state.name}, not CLOSED.")
+        try:
+            found = [each.data async for each in readledger(self.client, self.ledger_id)]
+        except BKException as error:
+            raise Refused(
+                f"labkit's client cannot read the ledger back: {type(error).__name__}: {error}."
+            ) from None
+        if len(found) < least or found != [_line(number) for number in range(len(found))]:
+            raise Refused(
+                f"{least} entries were confirmed; labkit's client finds {len(found)}:"
+                f" {found[:2]} ... {found[-1:]}."
+            )
+        await self._check_copies(metadata)
+        return metadata
+
+    async def _check_copies(self, metadata: LedgerMetadata) -> None:
+        cluster = Cluster(self.ledger_id, metadata, self.client.context)
+        sizes = metadata.ensemble_size, metadata.write_quorum
+        for entry_id in range(metadata.last_entry_id + 1):
+            ensemble = metadata.ensemble_at(entry_id)
+            names = [ensemble[place] for place in write_set(entry_id, *sizes)]
+            # A bookie that was killed had what it acknowledged.
+            have = [each for each in names if not self.cluster.is_up(each)]
+            for bookie in names:
+                if bookie not in have and await _has(cluster, bookie, entry_id):
+                    have.append(bookie)
+            if len(have) < metadata.ack_quorum:
+                raise Refused(
+                    f"Entry {entry_id} was confirmed, so {metadata.ack_quorum} of the bookies that"
+                    f" the metadata name, {', '.join(names)}, have it. It is on"
+                    f" {', '.join(have) or 'none of them'}."
+                )
+
+
+async def _has(cluster: Cluster, bookie: str, entry_id: int) -> bool:
+    try:
+        await cluster.read_entry(bookie, entry_id)
+    except BKException:
+        return False
+    return True
+
+
+async def _write(live: _Live) -> str:
+    writer = await live.write("w1", _SIZES)
+    await writer.give(_lines(0, _ENTRIES))
+    await run_to_end(writer)
+    await live.found(_ENTRIES)
+    return (
+        f"{_ENTRIES} entries were written by your program, a process, and read by labkit's shell;"
+    )
+
+
+async def _take_over(live: _Live) -> str:
+    writer = await live.write("w2", _SIZES)
+    await writer.give(_lines(0, _ENTRIES))
+    await writer.said_at_least(_ENTRIES, "confirmed")
+    await writer.stop()
+    await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
+    taker = await live.take()
+    taken = len(taker.numbers("entry"))
+    if taken < _ENTRIES:
+        raise Refused(
+            "Nothing that was confirmed is lost when a ledger is taken over. The first program had"
+            f" {_ENTRIES} entries confirmed, and was stopped (SIGSTOP); the second one found"
+            f" {taken} and closed the ledger behind entry {taken - 1}."
+        )
+    writer.go_on()
+    await writer.close_input()
+    code = await writer.ended()
+    late = [number for number in writer.numbers("confirmed") if number >= taken]
+    if late:
+        raise Refused(
+            f"The ledger was taken over and closed behind entry {taken - 1}. The first program was"
+            f" only stopped, went on, and confirmed {len(late)} more, entries {late[0]} to"
+            f" {late[-1]}: they are lost. A fence makes enough bookies refuse them."
+        )
+    if code == 0:
+        raise Refused(
+            "The first program went on after its ledger was taken over, had adds refused, and ended"
+            " as if all were well: its user must learn of it."
+        )
+    await live.found(_ENTRIES)
+    return f"{taken} were taken over from a stopped one, which then ended with {writer.error()};"
+
+
+async def _lose_a_bookie(live: _Live) -> str:
+    writer = await live.write("w3", _STRIPED)
+    await writer.give(_lines(0, _ENTRIES))
+    await writer.said_at_least(_ENTRIES // 3, "confirmed")
+    before = (await ledgermetadata(live.client, live.ledger_id)).metadata
+    killed = before.segments[-1].ensemble[1]
+    await live.cluster.kill(killed)
+    await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
+    await writer.said_at_least(2 * _ENTRIES, "confirmed")
+    # Before the close, which stores the metadata again.
+    stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
+    if killed in stored:
+        raise Refused(
+            f"{killed} was killed in mid-write; all {2 * _ENTRIES} entries are confirmed, and the"
+            f" ledger's last ensemble in ZooKeeper is still {', '.join(stored)}. There a reader"
+            " looks for them, and so does a recovery."
+        )
+    await run_to_end(writer)
+    metadata = await live.found(2 * _ENTRIES)
+    return (
+        f"{2 * _ENTRIES} were kept while {killed} was killed, in {len(metadata.segments)} segments."
+    )
+
+
+def _line(number: int) -> bytes:
+    return b"entry %d" % number
+
+
+def _lines(first: int, end: int) -> bytes:
+    return b"".join(_line(number) + b"\n" for number in range(first, end))
+
+
+def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunFound:
+    """The live run, opened at the last milestone of the ledger, with what led there."""
+    of_nodes = ("node.killed", "node.paused", "node.resumed")
+    seqs = [
+        event.seq
+        for event in trace.events
+        if event.kind in _MILESTONES and (event.ledger == live.ledger_id or event.kind in of_nodes)
+    ]
+    reason = refused.message if refused.counterexample is None else str(refused.counterexample)
+    last = seqs[-1] if seqs else -1
+    verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, last, tuple(seqs))
+    return LiveRunFound(trace, explain(verdict, trace.events))

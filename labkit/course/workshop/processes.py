@@ -1,0 +1,29 @@
+"""Trials that start processes: found when they run, as a browser tab has none."""
+
+from importlib import import_module
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.step import Trial
+
+
+def in_processes(module: str, function: str, command: str) -> Trial:
+    """The trial `function` of that module, which needs `labkit.worlds.live`.
+
+    Where there is none the step is refused with what it needs, and where `command` runs it.
+    """
+
+    def trial(learner: Learner) -> str:
+        try:
+            run: Trial = getattr(import_module(module), function)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("labkit.worlds.live"):
+                raise
+            raise Refused(
+                "This step starts ZooKeeper (Java) and processes, which a browser tab cannot."
+                " Download your file, install labkit on Linux or macOS (`labkit doctor` says what"
+                f" is missing there), or open the course on Binder; then, in a terminal: {command}"
+            ) from None
+        return run(learner)
+
+    return trial

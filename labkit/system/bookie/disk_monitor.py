@@ -1,0 +1,190 @@
+"""Watching how full the ledger directories are: a bookie stops taking writes before they are full.
+
+In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
+`bookie/BookieStateManager.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from labkit.system.bookie.poll import Poll
+from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
+
+Usages = Callable[[], Mapping[str, float]]
+"""How full the file system of each of the store's ledger directories is, 0 to 1, by its path."""
+
+OnReadOnly = Callable[[bool, str], None]
+"""Called when the bookie becomes read-only (True) or takes writes again (False), and why."""
+
+
+class Space(Enum):
+    """How much room the fullest of the ledger directories has."""
+
+    ENOUGH = "enough"
+    ALMOST_FULL = "almost full"
+    FULL = "full"
+
+
+OnSpace = Callable[[Space], None]
+"""Called when there is more or less space than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskConfig:
+    """Names and defaults are those of `conf/ServerConfiguration.java`.
+
+    A directory is full above `disk_usage_threshold` (a part of its file system, 0 to 1), almost
+    full above `disk_usage_warn_threshold`.  A bookie of which all directories were full takes
+    writes again when one of them is below `disk_usage_lwm_threshold` (None: the threshold itself).
+    With `read_only_mode_on_any_disk_full_enabled` one full directory makes a bookie read-only;
+    without `read_only_mode_enabled` it stops instead.  With `force_read_only_bookie` it is always
+    read-only.  Raises `BKIncorrectParameterException`.
+    """
+
+    disk_usage_threshold: float = 0.95
+    disk_usage_warn_threshold: float = 0.90
+    disk_usage_lwm_threshold: float | None = None
+    disk_check_interval_ms: int = 10_000
+    read_only_mode_enabled: bool = True
+    read_only_mode_on_any_disk_full_enabled: bool = False
+    force_read_only_bookie: bool = False
+
+    def __post_init__(self) -> None:
+        threshold = self.disk_usage_threshold
+        for name, value in (
+            ("disk_usage_threshold", threshold),
+            ("disk_usage_warn_threshold", self.disk_usage_warn_threshold),
+            ("disk_usage_lwm_threshold", self.low_water_mark),
+        ):
+            if not 0 < value <= threshold <= 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {value} and disk_usage_threshold {threshold}; allowed is"
+                    f" 0 < {name} <= disk_usage_threshold <= 1"
+                )
+        if self.force_read_only_bookie and not self.read_only_mode_enabled:
+            raise BKIncorrectParameterException(
+                "force_read_only_bookie needs read_only_mode_enabled"
+            )
+        if self.disk_check_interval_ms < 1:
+            raise BKIncorrectParameterException(
+                f"disk_check_interval_ms is {self.disk_check_interval_ms}; it must be at least 1"
+            )
+
+    @property
+    def low_water_mark(self) -> float:
+        """Below this a bookie takes writes again."""
+        lwm = self.disk_usage_lwm_threshold
+        return self.disk_usage_threshold if lwm is None else lwm
+
+
+def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
+    """The places of the directories that take no new files now."""
+    limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
+    return {place for place, usage in enumerate(usages) if usage > limit}
+
+
+class DiskMonitor:
+    """Keeps new files away from full directories, adds away from a bookie that has no other, and
+    reports the space to garbage collection.
+    """
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        usages: Usages,
+        config: DiskConfig,
+        recorder: Recorder,
+        on_read_only: OnReadOnly,
+        on_space: OnSpace,
+    ) -> None:
+        self._store = store
+        self._usages = usages
+        self._config = config
+        self._recorder = recorder
+        self._on_read_only = on_read_only
+        self._on_space = on_space
+        self._full: set[int] = set()
+        self._all_are_full = False
+        self._any_is_almost_full = False
+        self._unfit_checkpoint = "no room for what was replayed" if store.lacks_space else ""
+        self._look_again = asyncio.Event()
+        interval_s = config.disk_check_interval_ms / 1000
+        self._interval = Poll(interval_s, self._has_changed, self._look_again.set)
+        self._seen: Mapping[str, float] = {}
+        self._read_only = False
+        self._space = Space.ENOUGH
+
+    async def run(self) -> None:
+        """Check forever.
+
+        Raises `OSError` when a directory cannot even be asked, and `NoWritableLedgerDirException`
+        when the bookie would have to be read-only and may not.
+        """
+        while True:
+            self.check()
+            self._interval.begin()
+            await self._look_again.wait()
+            self._interval.end()
+            self._look_again.clear()
+
+    def check(self) -> None:
+        """Look at every directory once, and act.  Raises what `run` raises."""
+        self._seen = self._usages()
+        usages = list(self._seen.values())
+        self._full = full_directories(usages, self._all_are_full, self._config)
+        self._store.set_full_directories(self._full)
+        self._all_are_full = len(self._full) == len(usages)
+        self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
+        if self._takes_no_writes and not self._config.read_only_mode_enabled:
+            raise NoWritableLedgerDirException(
+                f"{self._lack_of_space}; make room, or set readOnlyModeEnabled=true"
+            )
+        self._tell()
+
+    def on_checkpoint(self, lack_of_space: OSError | None) -> None:
+        """Called when checkpoints no longer find space, or find it again, whatever the usages
+        say.
+        """
+        self._unfit_checkpoint = str(lack_of_space or "")
+        self._look_again.set()
+        if self._config.read_only_mode_enabled:
+            self._tell()
+
+    def _has_changed(self) -> bool:
+        """Whether there is something to check: not for usages that are the same as before."""
+        try:
+            return self._usages() != self._seen
+        except OSError:  # The check meets it again, and raises it.
+            return True
+
+    @property
+    def _takes_no_writes(self) -> bool:
+        any_matters = self._config.read_only_mode_on_any_disk_full_enabled
+        too_full = self._all_are_full or (any_matters and bool(self._full))
+        forced = self._config.force_read_only_bookie
+        return forced or too_full or bool(self._unfit_checkpoint)
+
+    @property
+    def _lack_of_space(self) -> str:
+        """Which directories are how full, and why a checkpoint failed."""
+        usages = [f"{path} is {usage:.0%} full" for path, usage in self._seen.items()]
+        return ", ".join((*usages, *filter(None, [self._unfit_checkpoint])))
+
+    def _tell(self) -> None:
+        read_only, why = self._takes_no_writes, self._lack_of_space
+        if read_only != self._read_only:
+            self._read_only = read_only
+            if self._config.force_read_only_bookie:
+                why = "forceReadOnlyBookie is set"
+            self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
+            self._on_read_only(read_only, why)
+        space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH
+        if self._full or self._unfit_checkpoint:
+            space = Space.FULL
+        if space is not self._space:
+            self._space = space
+            self._on_space(space)

@@ -1,0 +1,258 @@
+"""When garbage is collected, and how fast logs are compacted.
+
+Deleted ledgers go each time; now and then also those that other bookies have got instead of this
+one, so that no reader asks for them here.
+
+A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
+is compacted; deleted ledgers, and logs without live entries, are always removed.
+
+In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from labkit.system.bookie.commit import RunBlocking
+from labkit.system.bookie.disk_monitor import Space
+from labkit.system.metadata.store import MetadataError
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.storage.disk import is_out_of_space
+from labkit.system.storage.entry_log import log_name
+from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compact
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
+
+ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
+"""The ids of all ledgers that the metadata store has.  Raises when that is not certain."""
+
+DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
+"""Calls its second argument for those of the ledgers that this bookie need not keep, as long as
+that is certain.  Raises when the metadata store cannot tell.
+"""
+
+_DAY_S = 86_400
+_BATCH_ENTRIES = 1000
+"""Copied at a time by a compaction, between two looks at its rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageConfig:
+    """Names and defaults are those of `conf/ServerConfiguration.java`.
+
+    A log is compacted when less than the threshold of it still lives: often for nearly empty logs
+    (minor), rarely for the others (major).  An interval of 0 switches that kind off.  Every
+    `gc_overreplicated_ledger_wait_time_ms` it looks for copies that are not needed here; 0
+    switches that off.  The rates are per second; `is_throttle_by_bytes` chooses between them.  With
+    `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
+    with each collection.  Raises `BKIncorrectParameterException`.
+    """
+
+    gc_wait_time_ms: int = 600_000
+    gc_overreplicated_ledger_wait_time_ms: int = 1000 * _DAY_S
+    minor_compaction_threshold: float = 0.2
+    minor_compaction_interval_s: float = 3600
+    major_compaction_threshold: float = 0.8
+    major_compaction_interval_s: float = _DAY_S
+    is_throttle_by_bytes: bool = False
+    compaction_rate_by_entries: int = 1000
+    compaction_rate_by_bytes: int = 1_000_000
+    is_force_gc_allow_when_no_space: bool = False
+
+    def __post_init__(self) -> None:
+        minor, major = self.minor_compaction_threshold, self.major_compaction_threshold
+        if not 0 < minor < major <= 1:
+            raise BKIncorrectParameterException(
+                f"minor_compaction_threshold is {minor} and major_compaction_threshold {major};"
+                " allowed is 0 < minor < major <= 1"
+            )
+        for name in ("gc_wait_time_ms", "compaction_rate_by_entries", "compaction_rate_by_bytes"):
+            if getattr(self, name) < 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                )
+        for kind in ("minor", "major"):
+            interval_s = getattr(self, f"{kind}_compaction_interval_s")
+            if 0 < interval_s * 1000 < self.gc_wait_time_ms:
+                raise BKIncorrectParameterException(
+                    f"{kind}_compaction_interval_s is {interval_s}, which is shorter than"
+                    f" gc_wait_time_ms, {self.gc_wait_time_ms}: logs are compacted only when"
+                    " garbage is collected"
+                )
+        if self.gc_overreplicated_ledger_wait_time_ms < 0:
+            raise BKIncorrectParameterException(
+                "gc_overreplicated_ledger_wait_time_ms is"
+                f" {self.gc_overreplicated_ledger_wait_time_ms}; it must be at least 0 (never)"
+            )
+
+
+class Compaction(Enum):
+    """Kinds of compaction."""
+
+    MINOR = "minor"
+    MAJOR = "major"
+
+
+def due_compaction(
+    config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
+) -> Compaction | None:
+    """Which compaction begins now, by the seconds since the last one of each kind."""
+    forced = is_forced(config, space)
+    for kind, interval_s, since_s in (
+        (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),
+        (Compaction.MINOR, config.minor_compaction_interval_s, since_minor_s),
+    ):
+        is_time = forced or since_s >= interval_s
+        if interval_s > 0 and is_time and not is_suspended(kind, config, space):
+            return kind
+    return None
+
+
+def is_forced(config: GarbageConfig, space: Space) -> bool:
+    """Whether compactions run because there is so little space."""
+    return config.is_force_gc_allow_when_no_space and space is not Space.ENOUGH
+
+
+def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
+    """Almost full directories suspend the major compaction, full ones both.
+
+    In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
+    """
+    if config.is_force_gc_allow_when_no_space:
+        return False
+    return space is Space.FULL or (space is Space.ALMOST_FULL and kind is Compaction.MAJOR)
+
+
+def pause_s(copied: Copied, config: GarbageConfig) -> float:
+    """How long a compaction rests after what it copied, in seconds."""
+    if config.is_throttle_by_bytes:
+        return copied.size_bytes / config.compaction_rate_by_bytes
+    return copied.entry_count / config.compaction_rate_by_entries
+
+
+class GarbageCollection:
+    """Collects a store's garbage beside its adds and reads."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        existing_ledgers: ExistingLedgers,
+        drop_overreplicated: DropOverreplicated,
+        run_blocking: RunBlocking,
+        config: GarbageConfig,
+        recorder: Recorder,
+    ) -> None:
+        """`run_blocking` must be the one that runs the store's flushes: both write entry logs."""
+        self._store = store
+        self._existing_ledgers = existing_ledgers
+        self._drop_overreplicated = drop_overreplicated
+        self._run_blocking = run_blocking
+        self._config = config
+        self._recorder = recorder
+        self._space = Space.ENOUGH
+        self._wanted = asyncio.Event()
+        self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()
+        self._last_overreplicated_s = self._last_minor_s
+
+    def on_space(self, space: Space) -> None:
+        """The ledger directories have more or less space than before."""
+        was_forced = is_forced(self._config, self._space)
+        self._space = space
+        if is_forced(self._config, space) and not was_forced:
+            self._wanted.set()
+
+    async def run(self) -> None:
+        """Collect forever.  Raises `OSError` when the disk fails."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._drop_if_due()
+                await self.collect()
+                await self._compact_if_due()
+            except MetadataError as error:
+                # Not knowing which ledgers exist is not a reason to drop any.
+                self._recorder.record("garbage.kept", note=str(error))
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                # Deleted ledgers can still give space back, and then logs are compacted again.
+                self._recorder.record("garbage.kept", note=str(error))
+
+    async def collect(self) -> None:
+        """Drop deleted ledgers and the logs that hold nothing else.
+
+        Raises `MetadataError`, and drops nothing, when it is not certain which ledgers exist.
+        """
+        # Listed first: a ledger created in between must not look deleted.
+        stored = self._store.ledger_ids()
+        deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
+        # Before their indexes go: no add must create one of them again.
+        self._store.collected.now(asyncio.get_running_loop().time())
+        self._store.collected.add(deleted)
+        for ledger_id in deleted:
+            self._recorder.record("ledger.collected", ledger_id)
+        empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
+        self._recorder.record("garbage.collected", size=len(deleted))
+        for log_id in empty:
+            # Here, not in the thread: reads run here too, and none is under way now.
+            self._store.garbage.remove_log(log_id)
+            self._recorder.record("log.removed", file=log_name(log_id))
+
+    async def drop_overreplicated(self) -> None:
+        """Give up the entries of ledgers that now live on other bookies, except ledgers that got
+        entries since the last call.
+
+        Raises `MetadataError`; those given up before stay so.
+        """
+        settled = self._store.garbage.settled(self._store.ledger_ids())
+        await self._drop_overreplicated(settled, self._drop)
+
+    def _drop(self, ledger_id: int) -> None:
+        if self._store.garbage.drop_entries(ledger_id):
+            self._recorder.record("ledger.dropped", ledger_id)
+
+    async def _drop_if_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        wait_time_s = self._config.gc_overreplicated_ledger_wait_time_ms / 1000
+        if wait_time_s and now - self._last_overreplicated_s >= wait_time_s:
+            self._last_overreplicated_s = now
+            await self.drop_overreplicated()
+
+    async def compact(self, kind: Compaction) -> None:
+        """Compact the logs that are worth it, at the configured rate, while there is space."""
+        thresholds = {
+            Compaction.MINOR: self._config.minor_compaction_threshold,
+            Compaction.MAJOR: self._config.major_compaction_threshold,
+        }
+        for log_id in logs_to_compact(self._store.garbage.logs, thresholds[kind]):
+            if is_suspended(kind, self._config, self._space):
+                note = f"{kind.value} compaction is suspended: the ledger directories are full"
+                self._recorder.record("garbage.kept", note=note)
+                return
+            batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
+            next_batch = partial(next, batches, None)
+            # Batch by batch, so that flushes, which share the thread, need not wait for a whole
+            # log.
+            while (copied := await self._run_blocking(next_batch)) is not None:
+                rest_s = pause_s(copied, self._config)
+                await asyncio.sleep(rest_s)
+            self._store.garbage.remove_log(log_id)
+            self._recorder.record("log.compacted", file=log_name(log_id))
+
+    async def _compact_if_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        since_minor_s, since_major_s = now - self._last_minor_s, now - self._last_major_s
+        kind = due_compaction(self._config, self._space, since_minor_s, since_major_s)
+        if kind is None:
+            return
+        # A major compaction includes a minor one.
+        self._last_minor_s = now
+        if kind is Compaction.MAJOR:
+            self._last_major_s = now
+        await self.compact(kind)

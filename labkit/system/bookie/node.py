@@ -1,0 +1,178 @@
+"""A bookie: requests in, answers out.
+
+In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from labkit.system.bookie.batch_read import place_of
+from labkit.system.bookie.channel import Batch, Channel, Pause
+from labkit.system.bookie.checkpoints import Checkpoints, OnSpace
+from labkit.system.bookie.commit import GroupCommit, Pending, RunBlocking
+from labkit.system.bookie.long_poll import LongPolls
+from labkit.system.bookie.protocol_v2 import ProtocolV2
+from labkit.system.bookie.protocol_v3 import ProtocolV3
+from labkit.system.bookie.refusals import UNREADABLE
+from labkit.system.bookie.turns import Turns
+from labkit.system.model.errors import UnauthorizedAccessException
+from labkit.system.model.net import Connection, OnBodies
+from labkit.system.model.wire import MASTER_KEY_SIZE
+from labkit.system.model.wire_v3 import is_version_3
+from labkit.system.storage.log_mark import LogMark
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
+
+
+class Bookie:
+    """Serves one `LedgerStore`."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        recorder: Recorder,
+        write_journals: Sequence[RunBlocking],
+        write_entries: RunBlocking,
+        flush_interval_ms: int,
+        on_space: OnSpace,
+        disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
+    ) -> None:
+        """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
+        work, each in order.  `disk_space` returns the size of the ledger directories' file
+        systems and what is free, in bytes; a simulated disk has no end.
+        """
+        self.disk_space = disk_space
+        self._store = store
+        self._recorder = recorder
+        self._commits = [
+            GroupCommit(journal, write_journal, recorder, store.config, self._go_on)
+            for journal, write_journal in zip(store.journals, write_journals, strict=True)
+        ]
+        self._checkpoints = Checkpoints(
+            store, write_entries, flush_interval_ms, self._go_on, on_space
+        )
+        self._polls = LongPolls()
+        self._turns = Turns(self._settle)
+        self._v2 = ProtocolV2(self, store, self._turns)
+        self._v3 = ProtocolV3(self, store, self._polls, write_entries, self._turns)
+        self._held: dict[Channel, None] = {}
+        self._read_only = False
+
+    async def run(self) -> None:
+        """Serve until cancelled.  Raises `OSError` when the disk fails, and
+        `StorageDamagedException` when a checkpoint meets what it cannot read: the bookie must stop.
+        """
+        failed: list[BaseException] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for commit in self._commits:
+                    group.create_task(commit.run())
+                group.create_task(self._checkpoints.run())
+        except* UNREADABLE as errors:
+            failed += errors.exceptions
+        if failed:
+            # Raised out here: what is raised inside `except*` may come out wrapped in a group.
+            raise failed[0]
+
+    @property
+    def read_only(self) -> bool:
+        """Refuse adds but those of high priority: recovery must be able to finish."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, read_only: bool) -> None:
+        self._read_only = read_only
+        self._go_on()
+
+    def accept(self, connection: Connection) -> OnBodies:
+        """A client connected; returns what takes its frames.
+
+        The first frame says which version of the protocol the connection speaks for good.
+        """
+        channel = self._turns.open(connection)
+        serve: Callable[[Batch, Sequence[bytes]], None] | None = None
+
+        def on_bodies(bodies: Sequence[bytes]) -> None:
+            nonlocal serve
+            if serve is None:
+                serve = self._v3.serve if is_version_3(bodies[0]) else self._v2.serve
+            batch = Batch(channel)
+            serve(batch, bodies)
+            self._settle(batch)
+
+        return on_bodies
+
+    def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
+        """Fence the ledger; answer only once the journal is synced past the place returned.
+
+        Raises `UnauthorizedAccessException`.
+        """
+        if len(master_key) != MASTER_KEY_SIZE:
+            raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
+        mark = self._store.fence(ledger_id, master_key)
+        self._recorder.record("ledger.fenced", ledger_id)
+        self._polls.fenced(ledger_id)
+        return mark
+
+    def read(self, ledger_id: int, entry_id: int) -> bytes:
+        """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
+        where = ""
+        if self._recorder.listening:
+            # Asked before: a flush may end while the entry is read.
+            where = place_of(self._store, ledger_id, entry_id)
+        entry = self._store.read_entry(ledger_id, entry_id)
+        if where and entry_id >= 0:
+            self._recorder.record("read.served", ledger_id, entry_id, note=where)
+        return entry
+
+    def _settle(self, batch: Batch) -> None:
+        """Send what can be answered now, and let the journal take the rest."""
+        channel, adds, others, deferred = batch.channel, batch.adds, batch.others, batch.deferred
+        if batch.answers:
+            channel.connection.send(batch.answers)
+        if adds or others or deferred:
+            if self._recorder.listening and (adds or deferred):
+                self._record_adds(adds + deferred)
+            self._wait(adds + others, deferred)
+            self._checkpoints.consider()
+            if not self._polls.is_empty:
+                self._v3.wake(
+                    dict.fromkeys(chain.from_iterable(add.ledger_ids for add in adds + deferred))
+                )
+        self._turns.hold_back(channel)
+        if self._must_hold:
+            # Back-pressure: the client's frames wait in its own buffers.
+            channel.pause(Pause.SPACE)
+            self._held[channel] = None
+
+    def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
+        """Each answer waits for the journal that its ledger's records go to."""
+        count = len(self._commits)
+        # The usual bookie has one journal: no look at each answer.
+        if count == 1:
+            self._commits[0].wait(pending, deferred)
+            return
+        for number, commit in enumerate(self._commits):
+            mine = [item for item in pending if item.ledger_ids[0] % count == number]
+            my_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
+            if mine or my_deferred:
+                commit.wait(mine, my_deferred)
+
+    @property
+    def _must_hold(self) -> bool:
+        """Whether clients must wait.  A read-only bookie refuses instead, so reads go on."""
+        return self._store.is_overfull and not self._read_only
+
+    def _go_on(self) -> None:
+        """Something was written: there may be room for those who were held back."""
+        if self._held and not self._must_hold:
+            held, self._held = self._held, {}
+            for channel in held:
+                channel.resume(Pause.SPACE)
+
+    def _record_adds(self, adds: list[Pending]) -> None:
+        entries = [ids for add in adds for ids in zip(add.ledger_ids, add.entry_ids, strict=True)]
+        self._recorder.record_entries("memtable.put", entries)
+        for add in adds:
+            add.record(self._recorder, "journal.appended")

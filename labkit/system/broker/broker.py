@@ -1,0 +1,87 @@
+"""A broker: its clients' connections, and the parts that answer their commands.
+
+In Pulsar: `broker/PulsarService.java`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+from labkit.system.broker.broker_service import BrokerService
+from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.expiry import apply_policies, expire_messages
+from labkit.system.broker.handlers.consumers import Consumers
+from labkit.system.broker.handlers.lookup import serve_lookups
+from labkit.system.broker.handlers.producers import Producers
+from labkit.system.broker.handlers.schema_requests import serve_schemas
+from labkit.system.broker.namespaces import serve_namespaces
+from labkit.system.broker.protocol.authentication import Authenticate
+from labkit.system.broker.protocol.authorization import Authorization
+from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.refusals import serve_refusals
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.net import Connection as Wire
+from labkit.system.model.net import OnBodies
+from labkit.system.topic.ownership import BrokerAddress
+
+
+class Broker(BrokerService):
+    """Serves clients the topics of the bundles that it owns."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        address: BrokerAddress,
+        config: BrokerConfig,
+        authenticate: Authenticate | None = None,
+        authorization: Authorization | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """Takes what `BrokerService` takes."""
+        super().__init__(client, address, config, authenticate, authorization, log)
+        self._connections: dict[Connection, None] = {}
+
+    def accept(self, wire: Wire) -> OnBodies:
+        """Take a client's new connection; returns the receiver of its frames."""
+        connection = Connection(wire, self)
+        for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
+            serve(self, connection)
+        serve_refusals(connection)
+        self._connections[connection] = None
+        connection.when_closed(partial(self._connections.pop, connection))
+        return connection.on_bodies
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open connections."""
+        return list(self._connections)
+
+    async def run(self) -> None:
+        """Watch the connections until cancelled."""
+        tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
+        if self.authenticate is not None:
+            tasks.append(self._look_at_credentials())
+        await asyncio.gather(*tasks)
+
+    async def _keep_alive(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        while True:
+            begun_at = loop.time()
+            await asyncio.sleep(self.config.keep_alive_interval_s)
+            for connection in self.connections:
+                connection.keep_alive()
+            for topic in self.topics:
+                topic.update_rates(loop.time() - begun_at)
+
+    async def _look_at_credentials(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self.config.authentication_refresh_check_s)
+            for connection in self.connections:
+                connection.look_at_credentials(self.client.wall_clock_ms())
+
+    async def stop(self) -> None:
+        """Give up all bundles, after closing their topics, and all connections."""
+        await self.close()
+        for connection in self.connections:
+            connection.close()

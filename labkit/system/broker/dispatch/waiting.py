@@ -1,0 +1,138 @@
+"""The entries that wait for a consumer, grouped by the consumer that must get them.
+
+    receivers       one consumer, any consumer, or none for now
+      hashes        in the order of their first waiting entries
+        entries     in the order of the topic
+
+Every call costs the same whether one entry waits or a hundred thousand do, because nothing is
+scanned: when the receiver of a hash changes, only the hash moves to another queue.  The queues are
+heaps.  Items that are out of date stay in them until they reach the top.
+
+In Pulsar: `MessageRedeliveryController.java`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from heapq import heapify, heappop, heappush
+from typing import TypeAlias
+
+from labkit.system.broker.dispatch.consumer import Consumer
+from labkit.system.topic.chain import Position
+
+
+class Receivers(Enum):
+    """Receivers that are not one consumer."""
+
+    ANY_CONSUMER = "any consumer"
+    NO_CONSUMER = "no consumer for now"
+
+
+Receiver: TypeAlias = Consumer | Receivers
+"""Who gets the entries of a hash, whether or not it can take one at this moment."""
+
+
+class WaitingEntries:
+    """The waiting entries, by their positions, with the hashes of their keys."""
+
+    def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
+        """`receiver_of` names the receiver of a hash.  When its result may have changed, call
+        `look_again` or `look_at_all_again`.
+        """
+        self._receiver_of = receiver_of
+        self._hash_of: dict[Position, int] = {}
+        self._entries: dict[int, list[Position]] = {}
+        """A heap for each hash; the one at the top waits, others may have been discarded."""
+        self._receivers: dict[int, Receiver] = {}
+        """The queue that each hash is in."""
+        self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
+        """Hashes with their first entries: a heap for each receiver."""
+
+    def __len__(self) -> int:
+        return len(self._hash_of)
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._hash_of)
+
+    def first_of(self, key_hash: int) -> Position | None:
+        """The first waiting entry of the hash."""
+        entries = self._entries.get(key_hash)
+        return entries[0] if entries else None
+
+    def add(self, position: Position, key_hash: int) -> None:
+        """Let an entry wait."""
+        if position in self._hash_of:
+            return
+        self._hash_of[position] = key_hash
+        entries = self._entries.setdefault(key_hash, [])
+        heappush(entries, position)
+        if entries[0] == position:
+            self._enqueue(key_hash)
+
+    def discard(self, position: Position) -> None:
+        """Remove an entry, if it waits."""
+        key_hash = self._hash_of.pop(position, None)
+        if key_hash is not None and self._entries[key_hash][0] == position:
+            self._remove_first(key_hash)
+
+    def take(self, room: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
+        """Remove and return the first entries, with their hashes, that these receivers can take:
+        for each receiver at most as many as it has room for, and all of them within `span`
+        consecutive entries of one ledger, so that one read gets them.
+        """
+        receivers, left = list(room), list(room.values())
+        heads = [
+            (first, number)
+            for number, receiver in enumerate(receivers)
+            if (first := self._first_for(receiver)) is not None
+        ]
+        heapify(heads)
+        taken: list[tuple[Position, int]] = []
+        while heads:
+            position, number = heappop(heads)
+            ledger_id, entry_id = taken[0][0] if taken else position
+            if position[0] != ledger_id or position[1] >= entry_id + span:
+                break
+            taken.append((position, self._hash_of[position]))
+            self.discard(position)
+            left[number] -= 1
+            following = self._first_for(receivers[number]) if left[number] else None
+            if following is not None:
+                heappush(heads, (following, number))
+        return taken
+
+    def look_again(self, key_hash: int) -> None:
+        """Move the hash if its receiver has changed."""
+        before = self._receivers.get(key_hash)
+        if before is not None and self._receiver_of(key_hash) is not before:
+            self._enqueue(key_hash)
+
+    def look_at_all_again(self) -> None:
+        """Move all hashes: consumers have joined or left."""
+        self._queues.clear()
+        for key_hash in self._entries:
+            self._enqueue(key_hash)
+
+    def _first_for(self, receiver: Receiver) -> Position | None:
+        queue = self._queues.get(receiver, [])
+        while queue:
+            position, key_hash = queue[0]
+            if self._receivers.get(key_hash) is receiver and self.first_of(key_hash) == position:
+                return position
+            heappop(queue)
+        return None
+
+    def _enqueue(self, key_hash: int) -> None:
+        receiver = self._receivers[key_hash] = self._receiver_of(key_hash)
+        if receiver is not Receivers.NO_CONSUMER:
+            queue = self._queues.setdefault(receiver, [])
+            heappush(queue, (self._entries[key_hash][0], key_hash))
+
+    def _remove_first(self, key_hash: int) -> None:
+        entries = self._entries[key_hash]
+        heappop(entries)
+        while entries and entries[0] not in self._hash_of:
+            heappop(entries)
+        if entries:
+            self._enqueue(key_hash)
+        else:
+            del self._entries[key_hash], self._receivers[key_hash]

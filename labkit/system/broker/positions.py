@@ -1,0 +1,78 @@
+"""The position in a topic that a client names by an id, a publish time, or the end.
+
+In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
+`ServerCnx.handleGetLastMessageId`.
+"""
+
+from itertools import accumulate
+
+from labkit.system.broker.dispatch.entry import read_entry
+from labkit.system.broker.protocol.frames import message_id_data
+from labkit.system.model.proto.pulsar_pb2 import MessageIdData
+from labkit.system.topic.chain import NOWHERE, Position
+from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.managed_ledger import ManagedLedger
+
+EARLIEST: Position = NOWHERE
+LATEST: Position = (2**63 - 1, 2**63 - 1)
+"""How clients write "the first" and "after the last"."""
+
+
+def first_from(ledger: ManagedLedger, position: Position) -> Position:
+    """The first entry at the position or after it, or the place of the entry to come."""
+    ledger_id, entry_id = position
+    return ledger.next_position((ledger_id, entry_id - 1))
+
+
+def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int) -> Position | None:
+    """The `count`-th entry that the cursor has not acknowledged; None if there are fewer."""
+    after = cursor.mark_delete
+    for each in cursor.state.ranges:
+        between = ledger.chain.entry_count(after, each.lower)
+        if count <= between:
+            break
+        count -= between
+        after = each.upper
+    return ledger.chain.nth_after(after, count)
+
+
+async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
+    """The first entry published at that time or later, or the place of the entry to come.
+
+    Assumes that entries are in the order of their publish times, as producers with good clocks
+    write them.  Raises what `ManagedLedger.read` raises.
+    """
+    links = ledger.ledgers
+    ends = list(accumulate(link.entry_count for link in links))
+    # Binary search: a topic may have millions of entries, and each step is a read.
+    low, high = 0, ends[-1] if ends else 0
+    # Not the latest: entries that are stored during the search are published later.
+    position = (links[-1].ledger_id, links[-1].entry_count) if links else EARLIEST
+    while low < high:
+        middle = (low + high) // 2
+        at = next(i for i, end in enumerate(ends) if middle < end)
+        probe = (links[at].ledger_id, middle - ends[at] + links[at].entry_count)
+        entries = await ledger.read(probe, 1, 1)
+        if entries and read_entry(entries[0]).metadata.publish_time < publish_time_ms:
+            low = middle + 1
+        else:
+            high, position = middle, probe
+    return first_from(ledger, position)
+
+
+async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
+    """The topic's last message, with its batch index.  (-1, -1) if there is none.
+
+    Raises what `ManagedLedger.read` raises.
+    """
+    last = ledger.last_confirmed
+    if last[1] < 0:
+        return message_id_data(NOWHERE, partition)
+    stored = await ledger.read(last, 1, 1)
+    if not stored or stored[0].position != last:
+        return message_id_data(last, partition)  # Trimmed: it cannot be read any more.
+    entry = read_entry(stored[0])
+    # A batch of one message has an index too.
+    is_batch = entry.metadata.HasField("num_messages_in_batch")
+    batch_index = entry.message_count - 1 if is_batch else -1
+    return message_id_data(last, partition, batch_index)

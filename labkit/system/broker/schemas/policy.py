@@ -1,0 +1,71 @@
+"""What a namespace asks of its topics' schemas.
+
+In its policies: schema_compatibility_strategy, or else the older
+schema_auto_update_compatibility_strategy; is_allow_auto_update_schema; schema_validation_enforced.
+
+In Pulsar: `common/policies/data/Policies.java`, `SchemaCompatibilityStrategy.java`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.policies import stored_policies
+from labkit.system.broker.schemas.checks import Strategy
+from labkit.system.metadata.store import MetadataStore
+from labkit.system.model.proto.pulsar_pb2 import ServerError
+
+STRATEGY = "schema_compatibility_strategy"
+ALLOW_AUTO_UPDATE = "is_allow_auto_update_schema"
+VALIDATION_ENFORCED = "schema_validation_enforced"
+UNDEFINED = "UNDEFINED"
+DEFAULT_STRATEGY = Strategy.FULL
+_BY_NAME = {strategy.value: strategy for strategy in Strategy}
+_OLDER = "schema_auto_update_compatibility_strategy"
+_OLDER_NAMES = {
+    "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
+    "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
+    "Backward": Strategy.BACKWARD,
+    "BackwardTransitive": Strategy.BACKWARD_TRANSITIVE,
+    "Forward": Strategy.FORWARD,
+    "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
+    "Full": Strategy.FULL,
+    "FullTransitive": Strategy.FULL_TRANSITIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPolicy:
+    """How a new schema must fit the earlier ones, whether clients may add any, and whether
+    producers must have one where a topic has one.
+    """
+
+    strategy: Strategy
+    allow_auto_update: bool
+    validation_enforced: bool
+
+
+async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
+    """The policy of a namespace.  Raises `BrokerError` for a strategy that there is not."""
+    policies, _ = await stored_policies(store, namespace)
+    return SchemaPolicy(
+        _strategy(namespace, policies),
+        policies.get(ALLOW_AUTO_UPDATE) is not False,
+        policies.get(VALIDATION_ENFORCED) is True,
+    )
+
+
+def _strategy(namespace: str, policies: dict[str, Any]) -> Strategy:
+    name = policies.get(STRATEGY)
+    if name in (None, UNDEFINED):
+        name = policies.get(_OLDER)
+    if name is None:
+        return DEFAULT_STRATEGY
+    found = {**_BY_NAME, **_OLDER_NAMES}.get(str(name))
+    if found is None:
+        raise BrokerError(
+            ServerError.MetadataError,
+            f"the policies of {namespace} name the strategy {str(name)[:80]!r} for schemas; there"
+            f" are {', '.join(_BY_NAME)}",
+        )
+    return found

@@ -1,0 +1,83 @@
+"""Verdicts: what a check says about a trace, as text and as a card for notebooks."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
+
+# JupyterLab's own variables follow its theme; elsewhere the second colour reads on light and dark.
+_CARD = (
+    "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+# JupyterLab breaks what is preformatted inside words.
+_SEQUENCE = "white-space:pre-wrap;word-break:normal"
+
+
+class Outcome(StrEnum):
+    """`UNKNOWN`: the trace lacks what is needed, or an outcome stayed open."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+_SIGNS = {Outcome.VALID: "✔", Outcome.INVALID: "✘", Outcome.UNKNOWN: "○"}
+_COLOURS = {
+    Outcome.VALID: "var(--jp-success-color1,#2a8a5d)",
+    Outcome.INVALID: "var(--jp-error-color1,#d0552b)",
+    Outcome.UNKNOWN: "var(--jp-brand-color1,#2b7bba)",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """The judgement of one promise in one trace.
+
+    name: the check's; promise: what it holds the system to, one sentence.
+    judged: how many times the trace put the promise to the test.
+    reason: one sentence; how the promise broke, or what was missing to judge it.
+    seq: the event at which it broke, or -1; witnesses: other events that the reason names.
+    lineage: that event, the witnesses and all their causes, in order.
+    """
+
+    name: str
+    promise: str
+    outcome: Outcome
+    judged: int = 0
+    reason: str = ""
+    seq: int = -1
+    witnesses: tuple[int, ...] = ()
+    lineage: tuple[Event, ...] = ()
+
+    @property
+    def sequence(self) -> str:
+        """The lineage as plain text, one line an event; an arrow marks where the promise broke."""
+        return "\n".join(
+            f"{'→' if event.seq == self.seq else ' '} {event.time_us / 1000:10.3f} ms"
+            f"  {event.seq:>5}  {describe(event)}"
+            for event in self.lineage
+        )
+
+    def __repr__(self) -> str:
+        head = f"{self._title}. {self.promise}"
+        return "\n".join(line for line in (head, self.reason, self.sequence) if line)
+
+    def _repr_html_(self) -> str:
+        lines = [f"<b>{escape(self._title)}</b>", _paragraph(self.promise)]
+        if self.reason:
+            lines.append(_paragraph(self.reason))
+        if self.lineage:
+            lines.append(f'<pre style="{_SEQUENCE}">{escape(self.sequence)}</pre>')
+        style = _CARD.format(colour=_COLOURS[self.outcome])
+        return f'<div style="{style}">{"".join(lines)}</div>'
+
+    @property
+    def _title(self) -> str:
+        return f"{_SIGNS[self.outcome]} {self.name}: {self.outcome}"
+
+
+def _paragraph(text: str) -> str:
+    return f'<p style="margin:.3em 0">{escape(text)}</p>'

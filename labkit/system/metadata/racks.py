@@ -1,0 +1,46 @@
+"""Which rack each bookie stands in, as Pulsar keeps it: one node that an operator writes.
+
+    /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
+
+It is written by `pulsar-admin bookies set-bookie-rack`, or with any ZooKeeper client.  Groups
+and host names are not looked at here.
+
+In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.
+"""
+
+import json
+
+from labkit.system.metadata.store import MetadataStore, NoNodeError
+from labkit.system.model.errors import BKMetadataSerializationException
+
+RACKS = "/bookies"
+DEFAULT_RACK = "/default-rack"
+"""The rack of a bookie without an entry."""
+
+
+async def read_racks(store: MetadataStore) -> dict[str, str]:
+    """The rack of each bookie that has an entry; empty if the node does not exist.
+
+    Raises `BKMetadataSerializationException`.
+    """
+    try:
+        data, _ = await store.get(RACKS)
+    except NoNodeError:
+        return {}
+    return decode_racks(data)
+
+
+def decode_racks(data: bytes) -> dict[str, str]:
+    """The node's content, decoded.  Raises `BKMetadataSerializationException`."""
+    racks: dict[str, str] = {}
+    try:
+        for bookies in json.loads(data or b"{}").values():
+            for bookie, where in bookies.items():
+                rack = where.get("rack") or ""
+                if name := rack.strip("/ "):
+                    racks[bookie] = f"/{name}"
+    except (ValueError, AttributeError) as error:
+        raise BKMetadataSerializationException(
+            f'{RACKS} must be JSON, {{"group": {{"bookie id": {{"rack": "/name"}}}}}}: {error}'
+        ) from None
+    return racks

@@ -1,0 +1,195 @@
+"""An entry: the unit that is written, replicated, stored and read.
+
+A client packs a payload once; the same bytes go over the wire, into the journal and into the
+entry log of each bookie in the write set.  The digest covers header and payload, is made by the
+writing client and checked by the reading client; a bookie never looks at it.
+
+In BookKeeper: `proto/checksum/DigestManager.java`.
+"""
+
+import hashlib
+import hmac
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from labkit.system.model import crc32c
+from labkit.system.model.errors import BKDigestMatchException
+from labkit.system.model.layout import Field, Layout
+
+ENTRY_HEADER = Layout(
+    "entry header",
+    Field("ledger id", "q", "the ledger that the entry belongs to"),
+    Field("entry id", "q", "its place in the ledger, from 0"),
+    Field(
+        "last add confirmed", "q", "newest entry known acknowledged when this was packed; -1 none"
+    ),
+    Field("length", "q", "payload bytes in the ledger so far, this entry included"),
+)
+"""Followed by the digest (its size depends on the type) and the payload."""
+_HEADER_SIZE = ENTRY_HEADER.size
+
+LAC_HEADER = Layout(
+    "explicit LAC",
+    Field("ledger id", "q", "the ledger"),
+    Field("last add confirmed", "q", "the newest acknowledged entry"),
+)
+"""Followed by a digest over these 16 bytes."""
+
+NO_ENTRY_ID = -1
+"""As a LastAddConfirmed: nothing is confirmed yet.  In a read request: the last entry, please."""
+
+
+MAX_ENTRY_ID = 2**40 - 1
+"""Its place in the ledger's index file is at 8 TiB, within what file systems allow."""
+
+
+class DigestType(IntEnum):
+    """Kinds of digest; the numbers are those of the ledger metadata (`DataFormats.proto`)."""
+
+    CRC32 = 1
+    HMAC = 2
+    CRC32C = 3
+    DUMMY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Computes an entry's digest: `size` bytes from the header and the payload."""
+
+    type: DigestType
+    size: int
+    compute: Callable[[bytes, bytes], bytes]
+
+
+def make_digest(digest_type: DigestType, password: bytes) -> Digest:
+    """The digest of a ledger.  Only HMAC depends on the password."""
+    if digest_type is DigestType.CRC32C:
+        return Digest(digest_type, 4, _crc32c)
+    if digest_type is DigestType.CRC32:
+        return Digest(digest_type, 8, _crc32)
+    if digest_type is DigestType.DUMMY:
+        return Digest(digest_type, 0, lambda header, payload: b"")
+    # Not the master key, which bookies see: a bookie must not be able to make digests.
+    key = hashlib.sha1(b"mac" + password).digest()
+    return Digest(
+        digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
+    )
+
+
+def _crc32c(header: bytes, payload: bytes) -> bytes:
+    return crc32c.extend(crc32c.value(header), payload).to_bytes(4, "big")
+
+
+def _crc32(header: bytes, payload: bytes) -> bytes:
+    return zlib.crc32(payload, zlib.crc32(header)).to_bytes(8, "big")
+
+
+def make_master_key(password: bytes) -> bytes:
+    """The 20 bytes that prove knowledge of the ledger's password to a bookie."""
+    return hashlib.sha1(b"ledger" + password).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A decoded entry.  `length` counts payload bytes of the ledger up to and with this entry."""
+
+    ledger_id: int
+    entry_id: int
+    last_add_confirmed: int
+    length: int
+    payload: bytes
+
+
+@dataclass(slots=True)
+class _Decoded:
+    """An `Entry` that is not frozen yet: made in a third of the time, and readers make many."""
+
+    ledger_id: int
+    entry_id: int
+    last_add_confirmed: int
+    length: int
+    payload: bytes
+
+
+def encode_entry(entry: Entry, digest: Digest) -> bytes:
+    """The entry's bytes as they travel and as they are stored."""
+    ids = entry.ledger_id, entry.entry_id, entry.last_add_confirmed
+    return pack_entry(*ids, entry.length, entry.payload, digest)
+
+
+def pack_entry(
+    ledger_id: int,
+    entry_id: int,
+    last_add_confirmed: int,
+    length: int,
+    payload: bytes,
+    digest: Digest,
+) -> bytes:
+    """As `encode_entry`, without the object: a writer does this for each entry."""
+    header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
+    return header + digest.compute(header, payload) + payload
+
+
+def decode_entry(
+    data: bytes,
+    digest: Digest,
+    ledger_id: int,
+    entry_id: int,
+    start: int = 0,
+    end: int | None = None,
+) -> Entry:
+    """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
+
+    Pass `NO_ENTRY_ID` as `entry_id` to accept whatever entry the bookie calls its last.
+    Raises `BKDigestMatchException` when digest or ids do not fit.
+    """
+    digest_at = start + _HEADER_SIZE
+    payload_at = digest_at + digest.size
+    payload = data[payload_at:end]
+    if (
+        payload_at > (len(data) if end is None else end)
+        or digest.compute(data[start:digest_at], payload) != data[digest_at:payload_at]
+    ):
+        raise BKDigestMatchException(
+            f"entry {entry_id} of ledger {ledger_id}: the {digest.type.name} digest does not match;"
+            " the bytes are damaged, or the ledger was opened with another password or digest type"
+        )
+    found_ledger, found_entry, last_confirmed, length = ENTRY_HEADER.struct.unpack_from(data, start)
+    if found_ledger != ledger_id or found_entry != entry_id != NO_ENTRY_ID:
+        raise BKDigestMatchException(
+            f"asked for entry {entry_id} of ledger {ledger_id},"
+            f" got entry {found_entry} of ledger {found_ledger}"
+        )
+    entry: Any = _Decoded(found_ledger, found_entry, last_confirmed, length, payload)
+    # The same slots, so the same object can be an entry from now on.
+    entry.__class__ = Entry
+    decoded: Entry = entry
+    return decoded
+
+
+def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest) -> bytes:
+    """The body that tells a bookie the LastAddConfirmed without adding an entry."""
+    header = LAC_HEADER.struct.pack(ledger_id, last_add_confirmed)
+    return header + digest.compute(header, b"")
+
+
+def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
+    """The LastAddConfirmed in the body of an explicit LAC.
+
+    Raises `BKDigestMatchException` when digest or ledger do not match.
+    """
+    header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
+    if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):
+        raise BKDigestMatchException(
+            f"explicit LAC of ledger {ledger_id}: the {digest.type.name} digest does not match"
+        )
+    found_ledger, last_add_confirmed = LAC_HEADER.struct.unpack(header)
+    if found_ledger != ledger_id:
+        raise BKDigestMatchException(
+            f"asked for the explicit LAC of ledger {ledger_id}, got that of {found_ledger}"
+        )
+    confirmed: int = last_add_confirmed
+    return confirmed

@@ -1,0 +1,275 @@
+"""A ledger's metadata: its bookies, its number of copies, and whether it may still grow.
+
+Lives in one znode per ledger, changed only by compare-and-set.  A new ledger gets format version 3;
+a change keeps the version that was read, so that the software which made the ledger still reads it:
+
+    1    since BookKeeper 4.0   lines of text; Qa is Qw, and there is no password
+    2    since 4.2              protobuf's text format
+    3    since 4.9              a length, then protobuf's bytes
+
+Each begins with a line that says `BookieMetadataFormatVersion`, a tab and the number.
+
+In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import pairwise
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from labkit.system.model.entry import NO_ENTRY_ID, DigestType
+from labkit.system.model.errors import (
+    BKIncorrectParameterException,
+    BKMetadataSerializationException,
+)
+from labkit.system.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
+
+_VERSION_LINE = b"BookieMetadataFormatVersion\t"
+_NEWEST = 3
+_VERSIONS = {_VERSION_LINE + b"%d\n" % version: version for version in (1, 2, _NEWEST)}
+_CLOSED = "CLOSED"
+_IN_RECOVERY_MARK = "-102"
+"""In version 1, in the place of a closed ledger's last entry."""
+
+
+class LedgerState(IntEnum):
+    """OPEN: one writer adds.  IN_RECOVERY: a client looks for the end.  CLOSED: never changes."""
+
+    OPEN = 1
+    IN_RECOVERY = 2
+    CLOSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """From `first_entry_id` on, entries are stored on these bookies (their order matters)."""
+
+    first_entry_id: int
+    ensemble: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMetadata:
+    """What the metadata store keeps of a ledger.
+
+    Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
+    bookies; segments ascend; `last_entry_id` and `length` mean something only when CLOSED.
+
+    By `c_token` a creator recognises its ledger.  `ctime_ms`, the wall clock at its
+    creation, is kept where other software stored it.  Without `has_password` (version 1) password
+    and digest type are not stored, and the client that opens the ledger supplies them.
+    """
+
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    segments: tuple[Segment, ...]
+    digest_type: DigestType = DigestType.CRC32C
+    password: bytes = b""
+    state: LedgerState = LedgerState.OPEN
+    last_entry_id: int = NO_ENTRY_ID
+    length: int = 0
+    custom_metadata: tuple[tuple[str, bytes], ...] = ()
+    c_token: int = 0
+    ctime_ms: int | None = None
+    has_password: bool = True
+    format_version: int = _NEWEST
+
+    def ensemble_at(self, entry_id: int) -> tuple[str, ...]:
+        """The bookies of the segment that the entry belongs to."""
+        return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
+
+    def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
+        """The same ledger, closed.  Drops the creation token, as every update does."""
+        return replace(
+            self,
+            state=LedgerState.CLOSED,
+            last_entry_id=last_entry_id,
+            length=length,
+            c_token=0,
+        )
+
+
+def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> None:
+    """Raise `BKIncorrectParameterException` unless E >= Qw >= Qa >= 1."""
+    if not ensemble_size >= write_quorum >= ack_quorum >= 1:
+        raise BKIncorrectParameterException(
+            f"ensemble_size {ensemble_size}, write_quorum {write_quorum}, ack_quorum {ack_quorum}:"
+            " allowed is ensemble_size >= write_quorum >= ack_quorum >= 1"
+        )
+
+
+def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
+    """The znode's bytes in the metadata's own format version.
+
+    Versions 1 and 2 keep no creation token, and version 1 neither Qa, password, digest type,
+    creation time nor custom metadata.
+    """
+    header = _VERSION_LINE + b"%d\n" % metadata.format_version
+    if metadata.format_version == 1:
+        return header + "\n".join(_version_1_lines(metadata)).encode()
+    message = _to_message(metadata)
+    if metadata.format_version == 2:
+        return header + text_format.MessageToString(message, as_utf8=False).encode()
+    # Not in version 2: readers of its text format refuse an unknown field.
+    message.cToken = metadata.c_token
+    body = message.SerializeToString(deterministic=True)
+    return header + _varint(len(body)) + body
+
+
+def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
+    """The inverse.
+
+    Raises `BKMetadataSerializationException` for versions other than 1 to 3, and for metadata that
+    breaks the invariants of `LedgerMetadata`.
+    """
+    # The same line in all formats: it must be read before the format is known.
+    line, end, body = data.partition(b"\n")
+    version = _VERSIONS.get(line + end)
+    if version is None:
+        raise BKMetadataSerializationException(
+            f"ledger metadata begins with {line[:40]!r}; format versions 1 to 3 are read"
+        )
+    try:
+        if version == 1:
+            metadata = _from_version_1(body.decode())
+        else:
+            message = _parse_text(body) if version == 2 else _parse_bytes(body)
+            metadata = replace(_from_message(message), format_version=version)
+    except (DecodeError, text_format.ParseError, ValueError) as error:
+        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    # Here once, so that no code below meets an empty ensemble or a gap.
+    _check_invariants(metadata)
+    return metadata
+
+
+def _parse_text(body: bytes) -> LedgerMetadataFormat:
+    message = text_format.Parse(body.decode(), LedgerMetadataFormat())
+    if not message.IsInitialized():
+        raise DecodeError("a field that must be there is missing")
+    return message
+
+
+def _parse_bytes(body: bytes) -> LedgerMetadataFormat:
+    size, size_bytes = _read_varint(body)
+    body = body[size_bytes : size_bytes + size]
+    if len(body) < size:
+        raise BKMetadataSerializationException(
+            f"ledger metadata is cut short: {len(body)} of {size} bytes are there"
+        )
+    return LedgerMetadataFormat.FromString(body)
+
+
+def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
+    message = LedgerMetadataFormat(
+        quorumSize=metadata.write_quorum,
+        ensembleSize=metadata.ensemble_size,
+        length=metadata.length,
+        lastEntryId=metadata.last_entry_id,
+        state=metadata.state.name,
+        digestType=metadata.digest_type.name if metadata.has_password else None,
+        password=metadata.password if metadata.has_password else None,
+        ackQuorumSize=metadata.ack_quorum,
+        ctime=metadata.ctime_ms,
+    )
+    for segment in metadata.segments:
+        message.segment.add(ensembleMember=segment.ensemble, firstEntryId=segment.first_entry_id)
+    for key, value in metadata.custom_metadata:
+        message.customMetadata.add(key=key, value=value)
+    return message
+
+
+def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
+    closed = message.state == LedgerMetadataFormat.CLOSED
+    return LedgerMetadata(
+        ensemble_size=message.ensembleSize,
+        write_quorum=message.quorumSize,
+        # Written before ack quorums existed: then every bookie had to acknowledge.
+        ack_quorum=message.ackQuorumSize or message.quorumSize,
+        segments=tuple(Segment(s.firstEntryId, tuple(s.ensembleMember)) for s in message.segment),
+        digest_type=DigestType(message.digestType),
+        password=message.password,
+        state=LedgerState(message.state),
+        last_entry_id=message.lastEntryId if closed else NO_ENTRY_ID,
+        length=message.length if closed else 0,
+        custom_metadata=tuple((item.key, item.value) for item in message.customMetadata),
+        c_token=message.cToken,
+        ctime_ms=message.ctime if message.HasField("ctime") else None,
+        has_password=message.HasField("password"),
+    )
+
+
+def _version_1_lines(metadata: LedgerMetadata) -> Iterator[str]:
+    for number in (metadata.write_quorum, metadata.ensemble_size, metadata.length):
+        yield str(number)
+    for segment in metadata.segments:
+        yield "\t".join((str(segment.first_entry_id), *segment.ensemble))
+    if metadata.state is LedgerState.CLOSED:
+        yield f"{metadata.last_entry_id}\t{_CLOSED}"
+    elif metadata.state is LedgerState.IN_RECOVERY:
+        yield f"{_IN_RECOVERY_MARK}\t{_CLOSED}"
+    else:
+        yield ""
+
+
+def _from_version_1(text: str) -> LedgerMetadata:
+    quorum, size, length, *rest = text.removesuffix("\n").split("\n")
+    length_if_closed = int(length)
+    segments: list[Segment] = []
+    state, last_entry_id = LedgerState.OPEN, NO_ENTRY_ID
+    for line in rest:
+        first, *bookies = line.split("\t")
+        if bookies == [_CLOSED]:
+            in_recovery = first == _IN_RECOVERY_MARK
+            state = LedgerState.IN_RECOVERY if in_recovery else LedgerState.CLOSED
+            last_entry_id = NO_ENTRY_ID if in_recovery else int(first)
+            break
+        segments.append(Segment(int(first), tuple(bookies)))
+    return LedgerMetadata(
+        ensemble_size=int(size),
+        write_quorum=int(quorum),
+        ack_quorum=int(quorum),
+        segments=tuple(segments),
+        state=state,
+        last_entry_id=last_entry_id,
+        length=length_if_closed if state is LedgerState.CLOSED else 0,
+        has_password=False,
+        format_version=1,
+    )
+
+
+def _check_invariants(metadata: LedgerMetadata) -> None:
+    try:
+        check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+    except BKIncorrectParameterException as error:
+        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    if not firsts or firsts[0] != 0 or any(a >= b for a, b in pairwise(firsts)):
+        raise BKMetadataSerializationException(
+            f"ledger metadata is damaged: segments begin at entries {firsts}, not from 0 upwards"
+        )
+    if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
+        raise BKMetadataSerializationException(
+            "ledger metadata is damaged: an ensemble is larger or smaller than E"
+        )
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _read_varint(data: bytes) -> tuple[int, int]:
+    """The number at the start of `data` and how many bytes it takes."""
+    value = 0
+    for at, byte in enumerate(data[:10]):
+        value |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:
+            return value, at + 1
+    raise BKMetadataSerializationException("ledger metadata ends within its length")

@@ -1,0 +1,147 @@
+"""The bytes of a topic's entry under the names of their fields, with one message marked.
+
+What a batch holds besides that message is one run of bytes: a batch can have thousands.
+
+In Pulsar: `common/protocol/Commands.java`, `PulsarApi.proto`.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
+from labkit.system.model.layout import Span
+from labkit.system.model.proto.pulsar_pb2 import (
+    BrokerEntryMetadata,
+    CompressionType,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+from labkit.system.model.protobuf_spans import FieldNames
+
+_BROKER_MAGIC, _MAGIC = b"\x0e\x02", b"\x0e\x01"
+_SIZE = struct.Struct(">I")
+_SHOWN_BYTES = 256
+_NAMES = {
+    "producer_name": "who sent it",
+    "sequence_id": "the producer's own count: deduplication goes by it",
+    "publish_time": "the producer's clock, in milliseconds since 1970",
+    "properties": "a key and a value of the application's own",
+    "partition_key": "what chose the partition; Key_Shared goes by it",
+    "num_messages_in_batch": "present: the payload is a batch, even of one message",
+    "event_time": "the application's own time",
+    "compression": "of the payload as a whole: the broker never looks into it",
+    "uncompressed_size": "bytes of the payload once it is unpacked",
+    "payload_size": "bytes of this message, after its metadata",
+    "broker_timestamp": "the broker's clock",
+    "index": "a counter without holes: what Kafka calls an offset",
+}
+_BROKER = FieldNames(BrokerEntryMetadata.DESCRIPTOR, _NAMES)
+_METADATA = FieldNames(MessageMetadata.DESCRIPTOR, _NAMES)
+_SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An entry's payload taken apart.
+
+    `message_count` is 0 where the entry is one message and no batch.  The message lies at `offset`
+    and has `size` bytes, its own metadata included.
+    """
+
+    spans: tuple[Span, ...]
+    message_count: int
+    offset: int
+    size: int
+
+
+def take_apart(payload: bytes, batch_index: int) -> Frame:
+    """Name the bytes; `batch_index` -1 means the entry as a whole.
+
+    Raises `BKDigestMatchException` for bytes that no producer of Pulsar made, and
+    `BKIncorrectParameterException` when there is no such message in it.
+    """
+    spans = list(_head_spans(payload))
+    begin = spans[-1].offset + spans[-1].size
+    (size,) = _SIZE.unpack_from(payload, begin - _SIZE.size)
+    metadata = MessageMetadata.FromString(payload[begin : begin + size])
+    spans += _METADATA.spans(payload, begin, begin + size)
+    begin += size
+    # A batch of one is a batch: the field is there.
+    count = metadata.num_messages_in_batch * metadata.HasField("num_messages_in_batch")
+    _check_index(count, batch_index)
+    packed = CompressionType.Name(metadata.compression) if metadata.compression else ""
+    packed = metadata.encryption_algo or packed
+    if batch_index >= 0 and not packed:
+        return _in_batch(payload, begin, spans, count, batch_index)
+    meaning = "what the application gave" if not count else f"{count} messages in one batch"
+    meaning += f", packed with {packed}" if packed else ""
+    rest = payload[begin:]
+    spans.append(Span("payload", begin, len(rest), _shown(rest), meaning))
+    return Frame(tuple(spans), count, begin, len(rest))
+
+
+def _head_spans(payload: bytes) -> Iterator[Span]:
+    """Up to the size of the metadata."""
+    at = 0
+    if payload.startswith(_BROKER_MAGIC):
+        yield Span("broker magic", 0, 2, "0e02", "the broker has put something in front")
+        (size,) = _SIZE.unpack_from(payload, 2)
+        yield Span("broker metadata size", 2, 4, str(size), "bytes of the broker's metadata")
+        at = 6 + size
+        yield from _BROKER.spans(payload, 6, at)
+    if payload[at : at + 2] != _MAGIC:
+        raise BKDigestMatchException(
+            f"this entry is not a message of Pulsar: at offset {at} of its payload is"
+            f" {payload[at : at + 2].hex() or 'nothing'}, not 0e01"
+        )
+    yield Span("magic", at, 2, "0e01", "Pulsar's: a checksum follows")
+    checksum = payload[at + 2 : at + 6].hex()
+    yield Span("checksum", at + 2, 4, checksum, "CRC32C of all that follows, made by the producer")
+    (size,) = _SIZE.unpack_from(payload, at + 6)
+    yield Span("metadata size", at + 6, 4, str(size), "bytes of the message's metadata")
+
+
+def _check_index(count: int, batch_index: int) -> None:
+    if batch_index >= 0 and not count:
+        raise BKIncorrectParameterException(
+            f"there is no message {batch_index} in this entry: it is one message, not a batch, so"
+            " its batch index is -1"
+        )
+    if batch_index >= count > 0:
+        raise BKIncorrectParameterException(
+            f"there is no message {batch_index} in this entry: its batch has 0 to {count - 1}"
+        )
+
+
+def _in_batch(payload: bytes, begin: int, spans: list[Span], count: int, batch_index: int) -> Frame:
+    bounds = [begin]
+    for _ in range(count):
+        bounds.append(_end_of(payload, bounds[-1]))
+    start, end = bounds[batch_index : batch_index + 2]
+    (size,) = _SIZE.unpack_from(payload, start)
+    head = start + _SIZE.size
+    own = payload[head + size : end]
+    spans += _others(payload, begin, start, 0, batch_index - 1)
+    spans.append(Span("message's size", start, 4, str(size), "bytes of this message's metadata"))
+    spans += _SINGLE.spans(payload, head, head + size)
+    spans.append(Span("payload", head + size, len(own), _shown(own), "what the application gave"))
+    spans += _others(payload, end, bounds[-1], batch_index + 1, count - 1)
+    return Frame(tuple(spans), count, start, end - start)
+
+
+def _end_of(payload: bytes, start: int) -> int:
+    """Where the message of a batch ends that begins there."""
+    head = start + _SIZE.size
+    own: int = head + _SIZE.unpack_from(payload, start)[0]
+    return own + SingleMessageMetadata.FromString(payload[head:own]).payload_size
+
+
+def _others(payload: bytes, begin: int, end: int, first: int, last: int) -> Iterator[Span]:
+    if begin < end:
+        name = f"message {first}" if first == last else f"messages {first} to {last}"
+        yield Span(name, begin, end - begin, f"{end - begin} bytes", "other messages of the batch")
+
+
+def _shown(data: bytes) -> str:
+    return ascii(data[:_SHOWN_BYTES])[1:]

@@ -1,0 +1,86 @@
+"""The bytes of a protobuf message under the names of its fields: what a byte X-ray shows.
+
+A field is a key (its number, and how its value is stored), for text, bytes and messages a length,
+and the value.  A field that the message's definition does not have is shown by its number.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from labkit.system.model.errors import BKMetadataSerializationException
+from labkit.system.model.layout import Span
+
+_FIXED64, _BYTES, _FIXED32 = 1, 2, 5
+_FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
+_TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """A message's definition (`descriptor`, of protobuf in C or in Python), and what its fields
+    mean, by name.
+    """
+
+    descriptor: Any
+    meanings: Mapping[str, str]
+
+    def spans(self, data: bytes, at: int, end: int) -> Iterator[Span]:
+        """Name the bytes from `at` to `end`; offsets count from the beginning of `data`.
+
+        Raises `BKMetadataSerializationException` when a field does not end inside.
+        """
+        while at < end:
+            key, begin = varint(data, at)
+            field: FieldDescriptor | None = self.descriptor.fields_by_number.get(key >> 3)
+            name = field.name if field is not None else f"field {key >> 3}"
+            number, begin, after = _extent(data, begin, key & 7)
+            if after > end:
+                raise BKMetadataSerializationException(
+                    f"{name} is cut short: it should end at offset {after}, and all ends at {end}"
+                )
+            meaning = self.meanings.get(name, "")
+            if field is not None and field.message_type is not None:
+                yield Span(name, at, begin - at, f"{after - begin} bytes", meaning)
+                yield from FieldNames(field.message_type, self.meanings).spans(data, begin, after)
+            else:
+                value = _value(field, number, data[begin:after] if key & 7 == _BYTES else None)
+                yield Span(name, at, after - at, value, meaning)
+            at = after
+
+
+def _extent(data: bytes, at: int, kind: int) -> tuple[int, int, int]:
+    """The number behind a key, and where the value begins and ends."""
+    if kind in _FIXED_SIZES:
+        end = at + _FIXED_SIZES[kind]
+        return int.from_bytes(data[at:end], "little"), at, end
+    number, behind = varint(data, at)
+    if kind == _BYTES:
+        return number, behind, behind + number
+    return number, at, behind
+
+
+def _value(field: FieldDescriptor | None, number: int, data: bytes | None) -> str:
+    if data is not None:
+        is_text = field is not None and field.type in _TEXTS
+        return (data.decode(errors="replace") or "(empty)") if is_text else data.hex()
+    if field is not None and field.enum_type is not None:
+        named = field.enum_type.values_by_number.get(number)
+        return str(number) if named is None else str(named.name)
+    return str(number - (1 << 64) if number >> 63 else number)
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at that offset, and the offset after it.
+
+    Raises `BKMetadataSerializationException` when the bytes end within it.
+    """
+    value = shift = 0
+    for place in range(at, len(data)):
+        value |= (data[place] & 0x7F) << shift
+        shift += 7
+        if data[place] < 0x80:
+            return value, place + 1
+    raise BKMetadataSerializationException(f"the bytes end within the number at offset {at}")

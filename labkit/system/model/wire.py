@@ -1,0 +1,385 @@
+"""BookKeeper's wire protocol, version 2: the requests of a client and a bookie's answers.
+
+A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body begins with
+one i32: version, opcode and flags.  Requests and answers are matched by (ledger, entry, opcode).
+
+In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from enum import IntEnum
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from labkit.system.model.entry import MAX_ENTRY_ID, NO_ENTRY_ID
+from labkit.system.model.errors import (
+    BKException,
+    BKLedgerFencedException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKReadException,
+    BKUnauthorizedAccessException,
+    BKWriteException,
+    BKWriteOnReadOnlyBookieException,
+)
+from labkit.system.model.layout import Field, Layout
+from labkit.system.model.length_prefixed import EqualBodies
+from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
+
+VERSION = 2
+MASTER_KEY_SIZE = 20
+MAX_FRAME_SIZE = 5 * 1024 * 1024
+"""Bytes of a frame, its length word included (`nettyMaxFrameSizeBytes`)."""
+AUTH_DISABLED = "AuthDisabledPlugin"
+"""The plugin that a bookie without authentication names."""
+
+
+class Opcode(IntEnum):
+    """What a frame asks for; answers carry the opcode of their request."""
+
+    ADD = 1
+    READ = 2
+    AUTH = 3
+    BATCH_READ = 7
+
+
+class Flag(IntEnum):
+    """Modifiers of a request, one bit each.
+
+    Not an IntFlag: the bookie tests them for every entry, and that would build an object each time.
+    """
+
+    FENCE = 1
+    RECOVERY_ADD = 2
+    HIGH_PRIORITY = 4
+
+
+class Code(IntEnum):
+    """How a request went."""
+
+    OK = 0
+    NO_LEDGER = 1
+    NO_ENTRY = 2
+    BAD_REQUEST = 100
+    IO_ERROR = 101
+    UNAUTHORIZED = 102
+    BAD_VERSION = 103
+    FENCED = 104
+    READ_ONLY = 105
+
+
+ADD_REQUEST = Layout(
+    "add request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("master key", "20s", "proves the ledger's password"),
+)
+"""Followed by the entry as the bookie stores it."""
+
+READ_REQUEST = Layout(
+    "read request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("ledger id", "q", "the ledger"),
+    Field("entry id", "q", "the entry; -1: the last one that the bookie has"),
+)
+"""Followed by the master key if the flag FENCE is set."""
+
+BATCH_READ_REQUEST = Layout(
+    "batch read request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("ledger id", "q", "the ledger"),
+    Field("first entry id", "q", "the entry to begin with"),
+    Field("request id", "q", "comes back with the answer"),
+    Field("max count", "i", "most entries to answer with; 0: any number"),
+    Field("max size", "q", "most bytes to answer with, unless the first entry is larger"),
+)
+"""Followed by the master key if the flag FENCE is set."""
+
+ANSWER = Layout(
+    "answer",
+    Field("packet header", "i", "that of the request, flags 0"),
+    Field("code", "i", "0: done; else why not"),
+    Field("ledger id", "q", "as requested"),
+    Field("entry id", "q", "as requested"),
+)
+"""Followed by the entry if a read was done."""
+
+_HEAD = struct.Struct(">i")
+_ADD_BEGIN = struct.Struct(">i20sqq")
+"""An add request up to the ids that its entry begins with."""
+_UNSIGNED_IDS = struct.Struct(">QQ")
+_MAX_LEDGER_ID = 2**63 - 1
+_ADD_HEADER_SIZE = ADD_REQUEST.size
+_SMALLEST_ADD = _ADD_HEADER_SIZE + 32
+
+
+class AddBatch(NamedTuple):
+    """Store these entries: adds of one receive that share their flags and key, in their order."""
+
+    flags: int
+    master_key: bytes
+    ledger_ids: list[int]
+    entry_ids: list[int]
+    entries: list[bytes]
+
+    def answers(self, code: Code) -> list[bytes]:
+        """Bodies of the answers, one for each entry, if all of them went like that."""
+        pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
+        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
+
+    def by_ledger(self) -> list["AddBatch"]:
+        """The same as one batch for each ledger."""
+        if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
+            return [self]
+        parts: dict[int, AddBatch] = {}
+        for ledger_id, entry_id, entry in zip(*self[2:], strict=True):
+            part = parts.setdefault(ledger_id, AddBatch(*self[:2], [], [], []))
+            part.ledger_ids.append(ledger_id)
+            part.entry_ids.append(entry_id)
+            part.entries.append(entry)
+        return [*parts.values()]
+
+
+class ReadRequest(NamedTuple):
+    """Give me this entry; with the flag FENCE, first fence the ledger with that master key."""
+
+    ledger_id: int
+    entry_id: int
+    flags: int
+    master_key: bytes
+
+
+class BatchReadRequest(NamedTuple):
+    """Give me these entries; with the flag FENCE, first fence the ledger with that master key."""
+
+    ledger_id: int
+    first_entry_id: int
+    request_id: int
+    max_count: int
+    max_size: int
+    flags: int = 0
+    master_key: bytes = b""
+
+
+class AuthRequest(NamedTuple):
+    """What a client says for its authentication plugin, if it has one."""
+
+    message: bytes
+
+
+class BadRequest(NamedTuple):
+    """Any other frame: its header is echoed with a code."""
+
+    head: int
+    code: Code
+
+
+class Answer(NamedTuple):
+    """A bookie's answer to a request; `entry` is empty except for a successful read."""
+
+    opcode: int
+    code: int
+    ledger_id: int
+    entry_id: int
+    entry: bytes
+
+
+Request = AddBatch | ReadRequest | BatchReadRequest | AuthRequest | BadRequest
+
+
+def packet_header(opcode: Opcode, flags: int = 0) -> int:
+    """The i32 that every body begins with."""
+    return VERSION << 24 | opcode << 16 | flags
+
+
+_ADD_ANSWERED = packet_header(Opcode.ADD)
+_PLAIN_READ = packet_header(Opcode.READ)
+
+
+def add_header(master_key: bytes, flags: int = 0) -> bytes:
+    """What the bodies of all adds to a ledger begin with; the entry follows."""
+    header: bytes = ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key)
+    return header
+
+
+def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
+    """Body of an add request."""
+    return add_header(master_key, flags) + entry
+
+
+def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
+    """Body of a read request; with a `fence_key` the bookie fences the ledger first."""
+    if not (fence_key or flags):
+        plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
+        return plain
+    flags |= Flag.FENCE if fence_key else 0
+    head = packet_header(Opcode.READ, flags)
+    return READ_REQUEST.struct.pack(head, ledger_id, entry_id) + fence_key
+
+
+def encode_answer(
+    opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
+) -> bytes:
+    """Body of an answer."""
+    return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
+
+
+def encode_no_authentication() -> bytes:
+    """Body of the answer to an `AuthRequest`: every client is let in.  It has no code."""
+    message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
+    return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
+
+
+def encode_bad_request(request: BadRequest) -> bytes:
+    """Body of the answer to a frame that made no sense."""
+    # Its ids may not have been readable, so the answer has none; flags are not echoed.
+    return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
+
+
+def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
+    """All requests of one receive.
+
+    Most adds begin like one before them, up to the ledger id: those only join its batch.  No add
+    moves past a request of another kind.
+    """
+    if isinstance(bodies, EqualBodies) and (all_of_them := _one_batch(bodies)) is not None:
+        return [all_of_them]
+    requests: list[Request] = []
+    batches: dict[bytes, AddBatch] = {}
+    for body in bodies:
+        batch = batches.get(body[:_ADD_HEADER_SIZE])
+        # What the batch's first add began with was decoded then: only the ids are new.
+        if batch is not None and len(body) >= _SMALLEST_ADD:
+            # A negative id, read without a sign, is above the limit, too.
+            ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
+            if ledger_id <= _MAX_LEDGER_ID and entry_id <= MAX_ENTRY_ID:
+                batch.ledger_ids.append(ledger_id)
+                batch.entry_ids.append(entry_id)
+                batch.entries.append(body[_ADD_HEADER_SIZE:])
+                continue
+        request = _decode_request(body)
+        requests.append(request)
+        if isinstance(request, AddBatch):
+            batches[body[:_ADD_HEADER_SIZE]] = request
+        else:
+            # A read or a fence must see all adds before it and none after it.
+            batches.clear()
+    return requests
+
+
+def _one_batch(bodies: EqualBodies) -> AddBatch | None:
+    """The batch of adds that all begin alike, as those of busy writers do; None for any others.
+
+    The same as one by one, in half of the time.
+    """
+    first = _decode_request(bodies[0])
+    if not isinstance(first, AddBatch):
+        return None
+    columns = bodies.columns(f"{_ADD_HEADER_SIZE}sQQ")
+    begins, ledger_ids, entry_ids = map(list, zip(*columns, strict=True))
+    # A negative id, read without a sign, is above the limit, too.
+    are_right = max(ledger_ids) <= _MAX_LEDGER_ID and max(entry_ids) <= MAX_ENTRY_ID
+    if not are_right or begins.count(begins[0]) < len(begins):
+        return None
+    entries = [entry for (entry,) in bodies.columns(f"{_ADD_HEADER_SIZE}x", rest=True)]
+    return AddBatch(first.flags, first.master_key, ledger_ids, entry_ids, entries)
+
+
+def _decode_request(body: bytes) -> Request:
+    if len(body) < _HEAD.size:
+        return BadRequest(0, Code.BAD_REQUEST)
+    head: int = _HEAD.unpack_from(body)[0]
+    if not 0 <= head >> 24 <= VERSION:
+        return BadRequest(head, Code.BAD_VERSION)
+    decode = _DECODERS.get(head >> 16 & 0xFF)
+    request = decode(body) if decode is not None else None
+    return BadRequest(head, Code.BAD_REQUEST) if request is None else request
+
+
+def _decode_add(body: bytes) -> AddBatch | None:
+    if len(body) < _SMALLEST_ADD:
+        return None
+    head, key, ledger_id, entry_id = _ADD_BEGIN.unpack_from(body)
+    if ledger_id < 0 or not 0 <= entry_id <= MAX_ENTRY_ID:
+        return None
+    return AddBatch(head & 0xFFFF, key, [ledger_id], [entry_id], [body[_ADD_HEADER_SIZE:]])
+
+
+def _decode_read(body: bytes) -> ReadRequest | None:
+    if len(body) < READ_REQUEST.size:
+        return None
+    head, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
+    if ledger_id < 0 or entry_id < NO_ENTRY_ID:
+        return None
+    # Only a fencing read brings a key; of any other this is empty.
+    key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
+    return ReadRequest(ledger_id, entry_id, head & 0xFFFF, key)
+
+
+def _decode_batch_read(body: bytes) -> BatchReadRequest | None:
+    if len(body) < BATCH_READ_REQUEST.size:
+        return None
+    head, ledger_id, first, number, count, size = BATCH_READ_REQUEST.struct.unpack_from(body)
+    if ledger_id < 0 or first < 0:
+        return None
+    key = body[BATCH_READ_REQUEST.size :][:MASTER_KEY_SIZE]
+    return BatchReadRequest(ledger_id, first, number, count, size, head & 0xFFFF, key)
+
+
+def _decode_auth(body: bytes) -> AuthRequest | None:
+    with suppress(DecodeError):
+        AuthMessage.FromString(body[_HEAD.size :])
+        return AuthRequest(body[_HEAD.size :])
+    return None
+
+
+_DECODERS: dict[int, Callable[[bytes], Request | None]] = {
+    Opcode.ADD: _decode_add,
+    Opcode.READ: _decode_read,
+    Opcode.BATCH_READ: _decode_batch_read,
+    Opcode.AUTH: _decode_auth,
+}
+
+
+def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
+    """All answers of one receive.  Raises `struct.error` for a body that is none."""
+    answers = []
+    for body in bodies:
+        head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+        opcode = head >> 16 & 0xFF
+        answers.append(Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :]))
+    return answers
+
+
+_EXCEPTIONS: dict[int, type[BKException]] = {
+    Code.NO_LEDGER: BKNoSuchLedgerExistsException,
+    Code.NO_ENTRY: BKNoSuchEntryException,
+    Code.UNAUTHORIZED: BKUnauthorizedAccessException,
+    Code.FENCED: BKLedgerFencedException,
+    Code.READ_ONLY: BKWriteOnReadOnlyBookieException,
+}
+
+_MEANINGS: dict[int, str] = {
+    Code.NO_LEDGER: "it stores nothing of that ledger",
+    Code.NO_ENTRY: "it does not have that entry",
+    Code.UNAUTHORIZED: "the ledger's password is another one",
+    Code.FENCED: "the ledger is fenced: another client recovers it",
+    Code.READ_ONLY: "it takes no writes at present",
+}
+
+
+def error_of(answer: Answer, bookie: str) -> BKException:
+    """The exception that an answer other than OK means to the client.
+
+    In BookKeeper: `proto/CompletionValue.java`.
+    """
+    adding = answer.opcode == Opcode.ADD
+    # An unknown code proves nothing, so it must not become "no such entry".
+    kind = _EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
+    meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
+    verb = "add" if adding else "read"
+    return kind(
+        f"{bookie} did not {verb} entry {answer.entry_id} of ledger {answer.ledger_id}: {meaning}"
+    )

@@ -1,0 +1,139 @@
+"""A bookie and what keeps it going.
+
+In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.daemon import Rules
+from labkit.system.autorecovery.overreplicated import OverreplicatedLedgers
+from labkit.system.bookie.disk_monitor import DiskConfig, DiskMonitor
+from labkit.system.bookie.garbage_collection import GarbageCollection, GarbageConfig
+from labkit.system.bookie.node import Bookie
+from labkit.system.metadata.ledger_manager import LedgerManager
+from labkit.system.metadata.registration import Endpoint
+from labkit.system.model.net import Connection, OnBodies
+from labkit.system.node.autorecovery import keep_recovering
+from labkit.system.node.ports import BookiePorts, ServerPorts
+from labkit.system.node.registration import Registration
+from labkit.system.storage.store import LedgerStore
+
+
+@dataclass(frozen=True, slots=True)
+class BookieConfig:
+    """How a bookie serves; with `autorecovery` it also repairs ledgers."""
+
+    flush_interval_ms: int
+    garbage: GarbageConfig
+    disk: DiskConfig
+    autorecovery: AutoRecoveryConfig | None
+
+
+class BookieService:
+    """One bookie over its open store, from its registration to its end."""
+
+    registration_class: ClassVar[type[Registration]] = Registration
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        config: BookieConfig,
+        server: ServerPorts,
+        ports: BookiePorts,
+        bookie_class: Callable[..., Bookie] = Bookie,
+        rules: Rules | None = None,
+    ) -> None:
+        """`bookie_class` and `rules` are the simulated world's, which may put a mistake there."""
+        self._config = config
+        self._server = server
+        self._rules = rules
+        self._warn = ports.warn
+        self._garbage = GarbageCollection(
+            store,
+            partial(LedgerManager(ports.metadata).ids_in, ports.instance_id),
+            OverreplicatedLedgers(
+                server.node,
+                ports.metadata,
+                server.begin_session,
+                server.draw,
+                server.wall_clock_ms,
+            ).drop,
+            ports.write_entries,
+            config.garbage,
+            server.recorder,
+        )
+        self._monitor = DiskMonitor(
+            store,
+            ports.disk_usages,
+            config.disk,
+            server.recorder,
+            self._set_read_only,
+            self._garbage.on_space,
+        )
+        self._bookie = bookie_class(
+            store,
+            server.recorder,
+            ports.write_journals,
+            ports.write_entries,
+            config.flush_interval_ms,
+            self._monitor.on_checkpoint,
+            ports.disk_space,
+        )
+        self._registration = self.registration_class(
+            ports.metadata,
+            server.node,
+            ports.instance_id,
+            lambda: self._bookie.read_only,
+            server.recorder,
+            ports.warn,
+        )
+
+    def accept(self, connection: Connection) -> OnBodies:
+        """A client connected; returns what takes its frames."""
+        return self._bookie.accept(connection)
+
+    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Announce where the bookie listens, as writable or read-only.  Raises `MetadataError`."""
+        # Before the registration, which announces the bookie as writable or read-only.
+        self._monitor.check()
+        await self._registration.register(endpoints)
+
+    async def run(self) -> None:
+        """Serve until cancelled.  Raises what the first part raises that cannot go on."""
+        parts = [asyncio.create_task(part) for part in self._parts()]
+        try:
+            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in ended:
+                part.result()
+        finally:
+            for part in parts:
+                part.cancel()
+            # Awaited: a part's last steps must not run into what its owner closes next.
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    def _parts(self) -> list[Coroutine[Any, Any, object]]:
+        parts: list[Coroutine[Any, Any, object]] = [
+            self._bookie.run(),
+            self._garbage.run(),
+            self._monitor.run(),
+            self._registration.run(),
+        ]
+        if self._config.autorecovery is not None:
+            server, rules = self._server, self._rules
+            parts.append(
+                keep_recovering(server, self._config.autorecovery, rules, own_bookie=server.node)
+            )
+        return parts
+
+    def _set_read_only(self, read_only: bool, why: str) -> None:
+        self._bookie.read_only = read_only
+        if read_only:
+            self._warn(f"{self._server.node} is read-only until there is room: {why}")
+        else:
+            self._warn(f"{self._server.node} takes writes again: {why}")
+        self._registration.renew()

@@ -1,0 +1,156 @@
+"""Consumers: a topic's messages back, in order within each partition.
+
+A tailing read gets what the writer has just confirmed, a catch-up read goes through the closed
+ledgers of the chain; both are the same entries from the same bookies.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
+from labkit.system.model.errors import (
+    BKIncorrectParameterException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
+)
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.messages import Message, decode_messages
+
+
+@dataclass(slots=True)
+class _Position:
+    """The next message to give: everything before it was given."""
+
+    ledger_id: int = -1
+    entry_id: int = 0
+    batch_index: int = 0
+
+
+class PartitionConsumer:
+    """Reads one partition from its first message, or from the one after a given message."""
+
+    def __init__(
+        self,
+        path: str,
+        partition: int,
+        client: BookKeeper,
+        owner: ManagedLedger | None,
+        after: MessageId | None,
+    ) -> None:
+        self._path = path
+        self._partition = partition
+        self._client = client
+        self._owner = owner
+        self._next = _Position()
+        if after is not None:
+            self._next = _Position(after.ledger_id, after.entry_id, after.batch_index + 1)
+            if after.batch_index < 0:
+                self._next = _Position(after.ledger_id, after.entry_id + 1, 0)
+        self._reader: LedgerReader | None = None
+        self._messages_per_entry = 1
+
+    async def receive(self, max_messages: int) -> list[Message]:
+        """The next messages; fewer than asked for at the end of what is confirmed, and in front of
+        an entry that cannot be read: the next call raises why.
+        """
+        received: list[Message] = []
+        start = replace(self._next)
+        try:
+            while len(received) < max_messages and (reader := await self._reader_with_more()):
+                await self._receive_from(reader, received, max_messages)
+        except LabkitError:
+            if not received:
+                raise
+        except asyncio.CancelledError:
+            self._next = start
+            raise
+        return received
+
+    async def _receive_from(
+        self, reader: LedgerReader, received: list[Message], max_messages: int
+    ) -> None:
+        wanted = -(-(max_messages - len(received)) // self._messages_per_entry)
+        last = min(reader.last_add_confirmed, self._next.entry_id + wanted - 1)
+        for entry in await reader.read_entries(self._next.entry_id, last):
+            if len(received) < max_messages:
+                received += self._take(reader, entry.payload, max_messages - len(received))
+
+    def _take(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
+        """Messages of the entry at the position, which moves on behind them."""
+        position = self._next
+        messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
+        self._messages_per_entry = len(messages)
+        taken = messages[position.batch_index : position.batch_index + wanted]
+        position.batch_index += len(taken)
+        if position.batch_index >= len(messages):
+            position.entry_id += 1
+            position.batch_index = 0
+        return taken
+
+    async def _reader_with_more(self) -> LedgerReader | None:
+        """A reader of the ledger at the position, or of the first later one that has entries."""
+        reader = self._reader
+        if (
+            reader is not None
+            # The position may have moved on to a ledger that has no entries yet.
+            and reader.ledger_id == self._next.ledger_id
+            and self._next.entry_id <= reader.last_add_confirmed
+        ):
+            return reader
+        chain, _ = await read_chain(self._client, self._path)
+        for link in chain:
+            if link.ledger_id < self._next.ledger_id:
+                continue
+            try:
+                reader = await self._open(link.ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                if await self._was_trimmed(link.ledger_id):
+                    continue
+                raise
+            if link.ledger_id > self._next.ledger_id:
+                self._next = _Position(link.ledger_id)
+            if self._next.entry_id <= reader.last_add_confirmed:
+                self._reader = reader
+                return reader
+        return None
+
+    async def _was_trimmed(self, ledger_id: int) -> bool:
+        """Whether the ledger has left the chain since that was read."""
+        chain, _ = await read_chain(self._client, self._path)
+        return all(link.ledger_id != ledger_id for link in chain)
+
+    async def _open(self, ledger_id: int) -> LedgerReader:
+        reader = await self._client.open_ledger_no_recovery(ledger_id)
+        writer = self._owner.writer if self._owner is not None else None
+        if writer is not None and writer.ledger_id == ledger_id:
+            # The owner knows what it confirmed; bookies learn of it one entry later.
+            reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
+        return reader
+
+
+class Consumer:
+    """Reads all partitions of a topic, taking turns."""
+
+    def __init__(self, partitions: list[PartitionConsumer]) -> None:
+        self._partitions = partitions
+
+    async def receive(self, max_messages: int = 1000) -> list[Message]:
+        """Up to `max_messages`, in order within each partition; an empty list means that all that
+        is confirmed by now was received.
+
+        Raises what `LedgerReader.read_entry` raises.
+        """
+        if max_messages < 1:
+            raise BKIncorrectParameterException(
+                f"max_messages is {max_messages}; it must be at least 1"
+            )
+        for _ in range(len(self._partitions)):
+            partition = self._partitions.pop(0)
+            self._partitions.append(partition)
+            received = await partition.receive(max_messages)
+            if received:
+                return received
+        return []

@@ -1,0 +1,111 @@
+"""Deleting a closed topic: one write decides, and everything after it can be repeated.
+
+    marked      the chain's node gets a property.  From then on the topic can only be deleted: a
+                former owner fails at its next change of the chain, and a broker that finds the mark
+                finishes the deletion before it opens the topic again
+    deleted     the cursors with their ledgers, the chain's ledgers, and last the chain's node
+
+So a crash leaves the topic whole, or marked, or deleted.  A ledger is deleted before the node that
+names it, so that a repeated deletion still finds the ledger.
+
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in this order
+too, but has no mark.
+"""
+
+from contextlib import suppress
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import BadVersionError, MetadataStore, NoNodeError, NotEmptyError
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.system.topic.formats import (
+    IN_NODE,
+    DamagedNodeError,
+    decode_chain,
+    decode_cursor_node,
+    decode_properties,
+    with_property,
+)
+from labkit.system.topic.guarded_node import fenced
+from labkit.system.topic.names import managed_ledger_path
+
+_MARK = "labkit.deleting"
+
+
+async def is_marked(store: MetadataStore, name: str) -> bool:
+    """Whether the topic's deletion has been decided.  Raises `DamagedNodeError`."""
+    with suppress(NoNodeError):
+        data, _ = await store.get(managed_ledger_path(name))
+        return _MARK in decode_properties(data)
+    return False
+
+
+async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
+    """Decide that a closed topic is deleted.
+
+    With `damaged` a chain that cannot be read is replaced; its ledgers are not found then.
+    Otherwise raises `DamagedNodeError`.  Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    another broker has opened the topic at this moment.
+    """
+    path = managed_ledger_path(name)
+    data, version = await store.get(path)
+    try:
+        marked = with_property(data, _MARK, "true")
+    except DamagedNodeError:
+        if not damaged:
+            raise
+        marked = with_property(b"", _MARK, "true")
+    await _replace(store, path, marked, version)
+
+
+async def unmark(store: MetadataStore, name: str) -> None:
+    """Take the decision back, if it was made.  Raises what `mark` raises."""
+    path = managed_ledger_path(name)
+    data, version = await store.get(path)
+    if _MARK in decode_properties(data):
+        await _replace(store, path, with_property(data, _MARK, None), version)
+
+
+async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -> None:
+    try:
+        await store.set(path, data, version)
+    except BadVersionError:
+        raise fenced(f"the chain at {path}") from None
+
+
+async def delete_marked(client: BookKeeper, name: str) -> None:
+    """Delete all that is left of a marked topic.
+
+    Raises `ManagedLedgerFencedError` if another broker has opened it nevertheless, and
+    `MetadataUnavailableError`.
+    """
+    path = managed_ledger_path(name)
+    try:
+        data, version = await client.store.get(path)
+        cursors = await client.store.children(path)
+    except NoNodeError:
+        return  # Another deletion was quicker.
+    for cursor in cursors:
+        await _delete_cursor(client, f"{path}/{cursor}")
+    for link in decode_chain(data):
+        await _delete_ledger(client, link.ledger_id)
+    try:
+        await client.store.delete(path, version)
+    except (BadVersionError, NotEmptyError):
+        raise fenced(f"the chain at {path}") from None
+    except NoNodeError:
+        pass
+
+
+async def _delete_cursor(client: BookKeeper, path: str) -> None:
+    with suppress(NoNodeError):
+        data, _ = await client.store.get(path)
+        # The ledger of a damaged node cannot be found.
+        with suppress(DamagedNodeError):
+            if (ledger_id := decode_cursor_node(data).ledger_id) != IN_NODE:
+                await _delete_ledger(client, ledger_id)
+        await client.store.delete(path)
+
+
+async def _delete_ledger(client: BookKeeper, ledger_id: int) -> None:
+    with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
+        await client.delete_ledger(ledger_id)

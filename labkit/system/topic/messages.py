@@ -1,0 +1,232 @@
+"""The content of a topic's entry: one message, or a batch of them, as Pulsar stores it.
+
+    0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), MessageMetadata, payload
+
+Of a batch, `num_messages_in_batch` is set and the payload is a run of
+    size (u32), SingleMessageMetadata, that message's payload
+
+In Pulsar: `common/protocol/Commands.java`.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from labkit.system.model import crc32c
+from labkit.system.model.errors import BKDigestMatchException
+from labkit.system.model.message_id import MessageId
+from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+
+_MAGIC = 0x0E01
+_BROKER_MAGIC = 0x0E02
+"""Begins what a broker may put in front, with its size; labkit's puts nothing there."""
+_MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
+_HEAD = struct.Struct(">HI")
+_HEAD_SIZE = _HEAD.size
+_SIZE = struct.Struct(">I")
+_REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
+"""The tag in front of each cluster that a message is to be replicated to."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """A message given to a producer.  `event_time_ms` 0: none."""
+
+    payload: bytes
+    key: str
+    event_time_ms: int
+    properties: tuple[tuple[str, str], ...]
+    sequence_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as a consumer gets it.
+
+    `batch_size` is how many messages share the entry; 1 also for a message that was not batched.
+    `publish_time_ms` is the producer's clock, in milliseconds since 1970.
+    """
+
+    message_id: MessageId
+    payload: bytes
+    key: str
+    properties: dict[str, str] = field(hash=False)
+    publish_time_ms: int
+    event_time_ms: int
+    sequence_id: int
+    producer_name: str
+    batch_size: int
+
+
+def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms: int) -> bytes:
+    """An entry that is one message, not batched."""
+    metadata = MessageMetadata(
+        producer_name=producer_name,
+        sequence_id=message.sequence_id,
+        publish_time=publish_time_ms,
+        partition_key=message.key or None,
+        event_time=message.event_time_ms or None,
+    )
+    for key, value in message.properties:
+        metadata.properties.add(key=key, value=value)
+    return _frame(metadata, message.payload)
+
+
+def encode_in_batch(message: OutgoingMessage) -> bytes:
+    """A message's part of a batch."""
+    single = SingleMessageMetadata(
+        payload_size=len(message.payload),
+        partition_key=message.key or None,
+        event_time=message.event_time_ms or None,
+        sequence_id=message.sequence_id,
+    )
+    for key, value in message.properties:
+        single.properties.add(key=key, value=value)
+    head = single.SerializeToString()
+    return b"".join((_SIZE.pack(len(head)), head, message.payload))
+
+
+def encode_batch(
+    first: OutgoingMessage,
+    parts: Sequence[bytes],
+    producer_name: str,
+    publish_time_ms: int,
+    highest_sequence_id: int | None = None,
+) -> bytes:
+    """An entry that is a batch of these parts, of which `first` is the first message.
+
+    `highest_sequence_id` is the last message's: deduplication goes by it.
+    """
+    metadata = MessageMetadata(
+        producer_name=producer_name,
+        sequence_id=first.sequence_id,
+        publish_time=publish_time_ms,
+        partition_key=first.key or None,
+        num_messages_in_batch=len(parts),
+        highest_sequence_id=highest_sequence_id,
+    )
+    return _frame(metadata, b"".join(parts))
+
+
+def is_whole(message: bytes) -> bool:
+    """Whether the checksum that the producer made fits the message."""
+    return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
+
+
+def replication_clusters(message: bytes) -> list[str]:
+    """The clusters that the producer wants the message to be replicated to; none: the namespace's.
+
+    `message` is whole.  Raises `BKDigestMatchException` for one that holds no metadata.
+    """
+    size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
+    start = _HEAD_SIZE + _SIZE.size
+    # Without the field's tag there is no such field, and most messages need not be decoded.
+    if message.find(_REPLICATE_TO, start, start + size) < 0:
+        return []
+    return [*decode_metadata(message).replicate_to]
+
+
+def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
+    """The metadata in front of an entry, and the payload as it is stored.
+
+    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    """
+    at = _start_of_message(data)
+    head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
+    if head != _head_of(rest):
+        raise BKDigestMatchException(
+            f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
+            f" {head.hex()}, not with 0e01 and the checksum of the rest"
+        )
+    size = _SIZE.unpack_from(rest)[0]
+    metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
+    return metadata, rest[_SIZE.size + size :]
+
+
+def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
+    """The messages of an entry, with their ids.
+
+    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    """
+    metadata, payload = split_entry(data, ledger_id, entry_id)
+    if metadata.HasField("num_messages_in_batch"):
+        return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
+    message_id = MessageId(ledger_id, entry_id, partition, -1)
+    return [_message(message_id, metadata, metadata, payload, 1)]
+
+
+def decode_metadata(data: bytes) -> MessageMetadata:
+    """The producer's metadata of an entry.  The checksum, which very old clients leave out, is not
+    verified.
+
+    Raises `BKDigestMatchException` for an entry that holds no message.
+    """
+    try:
+        at = _start_of_message(data)
+        if data.startswith(_MAGIC_BYTES, at):
+            at += _HEAD.size
+        start = at + _SIZE.size
+        return MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
+    except (struct.error, DecodeError) as error:
+        raise BKDigestMatchException(f"the entry holds no message: {error}") from None
+
+
+def without_broker_part(data: bytes) -> bytes:
+    """An entry as its producer sent it."""
+    start = _start_of_message(data)
+    return data[start:] if start else data
+
+
+def _start_of_message(data: bytes) -> int:
+    """Where the message begins, after metadata that a broker may have put in front."""
+    if len(data) < _HEAD.size:
+        return 0
+    magic, size = _HEAD.unpack_from(data)
+    return _HEAD.size + size if magic == _BROKER_MAGIC else 0
+
+
+def _decode_batch(
+    metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int, partition: int
+) -> list[Message]:
+    messages, at = [], 0
+    count = metadata.num_messages_in_batch
+    for batch_index in range(count):
+        start = at + _SIZE.size
+        end = start + _SIZE.unpack_from(payload, at)[0]
+        single = SingleMessageMetadata.FromString(payload[start:end])
+        at = end + single.payload_size
+        message_id = MessageId(ledger_id, entry_id, partition, batch_index)
+        messages.append(_message(message_id, metadata, single, payload[end:at], count))
+    return messages
+
+
+def _message(
+    message_id: MessageId,
+    metadata: MessageMetadata,
+    own: MessageMetadata | SingleMessageMetadata,
+    payload: bytes,
+    batch_size: int,
+) -> Message:
+    return Message(
+        message_id=message_id,
+        payload=payload,
+        key=own.partition_key,
+        properties={item.key: item.value for item in own.properties},
+        publish_time_ms=metadata.publish_time,
+        event_time_ms=own.event_time,
+        sequence_id=own.sequence_id,
+        producer_name=metadata.producer_name,
+        batch_size=batch_size,
+    )
+
+
+def _frame(metadata: MessageMetadata, payload: bytes) -> bytes:
+    head = metadata.SerializeToString()
+    rest = _SIZE.pack(len(head)) + head + payload
+    return _head_of(rest) + rest
+
+
+def _head_of(rest: bytes) -> bytes:
+    return _HEAD.pack(_MAGIC, crc32c.value(rest))

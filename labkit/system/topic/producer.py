@@ -1,0 +1,229 @@
+"""Producers: messages to partitions, one by one or in batches.
+
+In Pulsar: `client/impl/ProducerImpl.java`, `client/impl/BatchMessageContainerImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE
+from labkit.system.model.errors import BKIncorrectParameterException, BKLedgerClosedException
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.messages import (
+    OutgoingMessage,
+    encode_batch,
+    encode_in_batch,
+    encode_message,
+)
+from labkit.system.trace.recorder import Recorder
+
+_OVERHEAD = 1024
+"""At most this much of an entry goes to the producer's name, time and number."""
+_MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """When a batch is complete: at a number of messages, at a number of bytes (keys, properties and
+    their framing included), or at a delay after its first message.  Defaults are Pulsar's.
+    """
+
+    max_messages: int = 1000
+    max_bytes: int = 128 * 1024
+    max_delay_ms: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("max_messages", "max_bytes", "max_delay_ms"):
+            if getattr(self, name) < 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                )
+        if self.max_bytes > _MAX_MESSAGE_SIZE:
+            raise BKIncorrectParameterException(
+                f"max_bytes is {self.max_bytes}; at most {_MAX_MESSAGE_SIZE} fit into an entry"
+            )
+
+
+class _Batched(NamedTuple):
+    message: OutgoingMessage
+    part: bytes
+    stored: asyncio.Future[MessageId]
+
+
+class PartitionProducer:
+    """The part of a producer that fills one partition.
+
+    Invariant: messages are stored in the order in which they were sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        partition: int,
+        ledger: ManagedLedger,
+        batching: Batching | None,
+        recorder: Recorder,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self._name = name
+        self._partition = partition
+        self._ledger = ledger
+        self._batching = batching
+        self._recorder = recorder
+        self._wall_clock_ms = wall_clock_ms
+        self._batch: list[_Batched] = []
+        self._batch_bytes = 0
+        self._due: asyncio.TimerHandle | None = None
+        self._storing: set[asyncio.Task[tuple[int, int]]] = set()
+
+    def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
+        """Store a message; the future gives its id once its entry is confirmed.
+
+        Raises `BKIncorrectParameterException` for a message that fits into no entry.
+        """
+        stored: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
+        if self._batching is None:
+            data = encode_message(message, self._name, self._wall_clock_ms())
+            _check_size(len(data))
+            self._start_storing(data, [stored])
+        else:
+            # Encoded here, so that a message that cannot be fails alone and not with its batch.
+            part = encode_in_batch(message)
+            _check_size(len(part))
+            self._gather(_Batched(message, part, stored), self._batching)
+        return stored
+
+    def _gather(self, item: _Batched, batching: Batching) -> None:
+        size = len(item.part)
+        if self._batch_bytes + size > batching.max_bytes:
+            self.seal_batch()
+        self._batch.append(item)
+        self._batch_bytes += size
+        if len(self._batch) >= batching.max_messages or self._batch_bytes >= batching.max_bytes:
+            self.seal_batch()
+        elif self._due is None:
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(batching.max_delay_ms / 1000, self.seal_batch)
+
+    def seal_batch(self) -> None:
+        """Store what is gathered now."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self._batch:
+            first, parts = self._batch[0].message, [item.part for item in self._batch]
+            futures = [item.stored for item in self._batch]
+            self._batch, self._batch_bytes = [], 0
+            data = encode_batch(first, parts, self._name, self._wall_clock_ms())
+            self._start_storing(data, futures)
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is stored, or has failed."""
+        self.seal_batch()
+        while self._storing:
+            await asyncio.wait(self._storing)
+
+    def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
+        # Tasks start in the order of creation and the managed ledger's lock is fair, so entries
+        # are pushed in the order of sending.
+        task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
+        self._storing.add(task)
+        task.add_done_callback(partial(self._tell, futures))
+
+    async def _store(self, data: bytes, message_count: int) -> tuple[int, int]:
+        stored = await self._ledger.append(data)
+        ledger_id, entry_id = await stored
+        self._recorder.record(
+            "batch.stored", ledger_id, entry_id, size=message_count, note=self._ledger.name
+        )
+        return ledger_id, entry_id
+
+    def _tell(
+        self, futures: Sequence[asyncio.Future[MessageId]], task: asyncio.Task[tuple[int, int]]
+    ) -> None:
+        """Give each message its id, or what went wrong with the entry."""
+        self._storing.discard(task)
+        waiting = [(index, future) for index, future in enumerate(futures) if not future.done()]
+        for index, future in waiting:
+            if task.cancelled():
+                future.cancel()
+            elif (error := task.exception()) is not None:
+                future.set_exception(error)
+            else:
+                batch_index = -1 if self._batching is None else index
+                future.set_result(MessageId(*task.result(), self._partition, batch_index))
+
+
+class Producer:
+    """Sends messages to a topic.
+
+    A message with a key goes to the partition that the key's hash names; without one, partitions
+    take turns, batch by batch.
+    """
+
+    def __init__(
+        self, name: str, partitions: Sequence[PartitionProducer], batching: Batching | None
+    ) -> None:
+        self.name = name
+        self._partitions = partitions
+        self._messages_per_turn = batching.max_messages if batching else 1
+        self._sequence_id = -1
+        self._keyless = 0
+        self._closed = False
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        key: str = "",
+        event_time_ms: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> asyncio.Future[MessageId]:
+        """Send a message; await the result for its id, once it is stored.
+
+        Raises `BKIncorrectParameterException` for a payload that fits into no entry, and
+        `BKLedgerClosedException` after `close`.
+        """
+        if self._closed:
+            raise BKLedgerClosedException(f"producer {self.name} is closed")
+        items = tuple((properties or {}).items())
+        message = OutgoingMessage(payload, key, event_time_ms, items, self._sequence_id + 1)
+        stored = self._choose(key).send(message)
+        self._sequence_id += 1
+        return stored
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is stored, or has failed."""
+        await asyncio.gather(*(partition.flush() for partition in self._partitions))
+
+    async def close(self) -> None:
+        """Flush, and take no more messages."""
+        self._closed = True
+        await self.flush()
+
+    def _choose(self, key: str) -> PartitionProducer:
+        if key:
+            return self._partitions[java_string_hash(key) % len(self._partitions)]
+        turn = self._keyless // self._messages_per_turn
+        self._keyless += 1
+        return self._partitions[turn % len(self._partitions)]
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_MESSAGE_SIZE:
+        raise BKIncorrectParameterException(
+            f"a message of {size} bytes with key and properties; at most {_MAX_MESSAGE_SIZE} fit"
+            " into an entry"
+        )
+
+
+def java_string_hash(text: str) -> int:
+    """Java's `String.hashCode` without its sign: Pulsar's default choice of a key's partition."""
+    value = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF

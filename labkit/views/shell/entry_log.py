@@ -1,0 +1,101 @@
+"""The verbs that read entry logs: `readlog` and `readlogmetadata`; and reading an entry by index.
+
+In BookKeeper: `tools/cli/commands/bookie/ReadLogCommand.java`, `ReadLogMetadataCommand.java`.
+"""
+
+from collections.abc import Iterator
+
+from labkit.system.model.entry import Digest
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.disk import File
+from labkit.system.storage.entry_log import (
+    LOG_HEADER,
+    MAGIC,
+    EntryLogger,
+    read_ledgers_map,
+    scan_entry_log,
+)
+from labkit.system.storage.xray import log_frames
+from labkit.views.shell.folders import BookieFolders, FileId, find_file
+from labkit.views.shell.journal import view_entry
+from labkit.views.shell.records import (
+    FROM_MAP,
+    Damage,
+    LedgerBytes,
+    LogFile,
+    LogMetadata,
+    StoredEntry,
+)
+
+_FIRST_ENTRY = LOG_HEADER.size + LENGTH_SIZE
+
+
+def read_log(
+    folders: BookieFolders,
+    wanted: FileId,
+    ledger_id: int | None = None,
+    entry_id: int | None = None,
+    digest: Digest | None = None,
+) -> Iterator[LogFile | StoredEntry | Damage]:
+    """The log, its entries (or only those of a ledger, or one entry), and `Damage` at a torn end.
+
+    Raises `ShellError` when there is no such log.
+    """
+    disk = find_file(folders.ledgers, "entry log", wanted).disk
+    yield LogFile(wanted.number, wanted.name, ledger_id, entry_id)
+    magic = disk.open(f"current/{wanted.name}").read(0, len(MAGIC))
+    if magic not in (b"", MAGIC):
+        yield Damage(wanted.name, 0, f"the file begins with {magic!r}, an entry log with {MAGIC!r}")
+    end = LOG_HEADER.size
+    for offset, found_ledger, found_entry, data in scan_entry_log(disk, wanted.number):
+        end = offset + LENGTH_SIZE + len(data)
+        if ledger_id in (None, found_ledger) and entry_id in (None, found_entry):
+            yield view_entry(wanted.name, offset, found_ledger, found_entry, data, digest)
+    damage = _log_end(disk.open(f"current/{wanted.name}"), wanted.name, end)
+    if damage is not None:
+        yield damage
+
+
+def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
+    """Bytes per ledger, from the log's own map, or from a scan if it has none.
+
+    Raises `ShellError` when there is no such log.
+    """
+    disk = find_file(folders.ledgers, "entry log", wanted).disk
+    sizes, source = read_ledgers_map(disk, wanted.number), FROM_MAP
+    if sizes is None:
+        sizes, source = {}, "scan, since its ledgers map is missing or damaged"
+        for _, ledger_id, _, data in scan_entry_log(disk, wanted.number):
+            sizes[ledger_id] = sizes.get(ledger_id, 0) + LENGTH_SIZE + len(data)
+    ledgers = tuple(LedgerBytes(*item) for item in sorted(sizes.items()))
+    return LogMetadata(wanted.number, wanted.name, sum(sizes.values()), ledgers, source)
+
+
+def _log_end(file: File, name: str, end: int) -> Damage | None:
+    if 0 < file.size() < LOG_HEADER.size:
+        return Damage(name, file.size(), "the file ends inside its header")
+    for kind, offset, size in log_frames(file, end):
+        if kind == "torn":
+            return Damage(name, offset, f"{size} bytes are not a whole entry; reading stops here")
+    return None
+
+
+class EntryReader:
+    """Reads entries by location, from all ledger directories, as the bookie does."""
+
+    def __init__(self, folders: BookieFolders) -> None:
+        self._logger = EntryLogger([d.disk for d in folders.ledgers], StorageConfig())
+
+    def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
+        """The entry at a location.
+
+        Raises `StorageDamagedException` if another entry, or none, is there.
+        """
+        if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
+            raise StorageDamagedException(
+                f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is"
+                " not a place in an entry log"
+            )
+        return self._logger.read(location, ledger_id, entry_id)

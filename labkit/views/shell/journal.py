@@ -1,0 +1,183 @@
+"""The verbs that read journals, `readjournal` and `lastmark`; and the records that replay reads.
+
+In BookKeeper: `tools/cli/commands/bookie/ReadJournalCommand.java`, `LastMarkCommand.java`.
+"""
+
+from collections.abc import Iterator
+
+from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER, Digest, decode_entry
+from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
+from labkit.system.storage.disk import File
+from labkit.system.storage.journal import (
+    EXPLICIT_LAC,
+    FENCE,
+    LEDGER_KEY,
+    RECORD_BODY,
+    journal_ids,
+)
+from labkit.system.storage.journal_scan import JournalRecord, JournalScan
+from labkit.system.storage.log_mark import LAST_MARK, LogMark, mark_name, read_last_mark
+from labkit.system.storage.xray import first_nonzero
+from labkit.views.shell.folders import BookieFolders, Directory, FileId, ShellError, find_file
+from labkit.views.shell.records import (
+    Damage,
+    ExplicitLacRecord,
+    FenceRecord,
+    JournalFile,
+    JournalRecordView,
+    LastMark,
+    LedgerKeyRecord,
+    MarkCopy,
+    StoredEntry,
+    UnknownRecord,
+)
+
+_IDS_SIZE = 16
+
+
+def read_journal(
+    folders: BookieFolders, wanted: FileId, digest: Digest | None = None
+) -> Iterator[JournalFile | JournalRecordView | Damage]:
+    """The journal, its records, and at the end `Damage` if it does not end in zeros.
+
+    Raises `ShellError` when there is no such journal, and `StorageDamagedException` for bytes that
+    no writer leaves.
+    """
+    directory = find_file(folders.journals, "journal", wanted)
+    scan = JournalScan(directory.disk, wanted.number)
+    yield JournalFile(wanted.number, scan.name, scan.version)
+    for record in scan.records():
+        yield view_record(record, scan.name, digest)
+    file = directory.disk.open(f"current/{scan.name}")
+    damage = journal_end(file, scan.name, scan.end_offset)
+    if damage is not None:
+        yield damage
+
+
+def view_record(record: JournalRecord, file: str, digest: Digest | None) -> JournalRecordView:
+    """A journal record, decoded."""
+    offset, ledger_id, entry_id, body = record
+    place = (file, offset, len(body), ledger_id, entry_id)
+    rest = body[_IDS_SIZE + RECORD_BODY.size :]
+    if entry_id >= 0:
+        return view_entry(file, offset, ledger_id, entry_id, body, digest)
+    if entry_id == LEDGER_KEY:
+        return LedgerKeyRecord(*place, rest)
+    if entry_id == FENCE:
+        return FenceRecord(*place)
+    if entry_id == EXPLICIT_LAC:
+        return ExplicitLacRecord(*place, explicit_lac_of(rest), rest)
+    return UnknownRecord(*place, body[_IDS_SIZE:])
+
+
+def view_entry(
+    file: str, offset: int, ledger_id: int, entry_id: int, data: bytes, digest: Digest | None
+) -> StoredEntry:
+    """A stored entry, decoded, and checked against a digest if one is given."""
+    confirmed: int | None = None
+    if len(data) >= ENTRY_HEADER.size:
+        confirmed = ENTRY_HEADER.struct.unpack_from(data)[2]
+    payload_offset = ENTRY_HEADER.size + (digest.size if digest else 0)
+    matches = None if digest is None else digest_matches(data, digest, ledger_id, entry_id)
+    return StoredEntry(
+        file, offset, len(data), ledger_id, entry_id, confirmed, data, payload_offset, matches
+    )
+
+
+def digest_matches(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> bool:
+    """Whether the entry's digest matches its bytes, by the check of a reading client."""
+    try:
+        decode_entry(data, digest, ledger_id, entry_id)
+    except BKDigestMatchException:
+        return False
+    return True
+
+
+def explicit_lac_of(body: bytes) -> int | None:
+    """LastAddConfirmed in an explicit LAC's body; None if it is too short for one."""
+    if len(body) < LAC_HEADER.size:
+        return None
+    confirmed: int = LAC_HEADER.struct.unpack_from(body)[1]
+    return confirmed
+
+
+def journal_end(file: File, name: str, end: int) -> Damage | None:
+    """What is wrong with the end of a journal whose records end at `end`.
+
+    A writer leaves zeros after the last record, or nothing.
+    """
+    size = file.size()
+    word = file.read(end, RECORD_BODY.size)
+    length = RECORD_BODY.struct.unpack(word)[0] if len(word) == RECORD_BODY.size else 0
+    if length:
+        what = f"a record of {length} bytes" if length > 0 else "padding"
+        return Damage(
+            name, end, f"{what} is cut off by the end of the file at {size}; replay stops here"
+        )
+    beyond = first_nonzero(file, end)
+    if beyond is None:
+        return None
+    return Damage(
+        name,
+        end,
+        f"the records end here, but at offset {beyond} there are bytes again: torn by a crash,"
+        " damaged, or left over in a file used again; replay stops here",
+    )
+
+
+def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
+    """LastLogMark of each journal directory.  Raises `ShellError` when there are no directories."""
+    if not folders.journals or not folders.ledgers:
+        raise ShellError(
+            "LastLogMark lies in the ledger directories, one for each journal directory: use"
+            " --data, or --journal and --ledgers"
+        )
+    count = len(folders.journals)
+    return tuple(_last_mark(folders.ledgers, index, count) for index in range(count))
+
+
+def _last_mark(ledgers: tuple[Directory, ...], index: int, journal_count: int) -> LastMark:
+    name = mark_name(index, journal_count)
+    path = f"current/{name}"
+    copies = tuple(_mark_copy(d, path) for d in ledgers if d.disk.exists(path))
+    best = max(read_last_mark(directory.disk, name) for directory in ledgers)
+    return LastMark(index, best.file_id, best.offset, copies)
+
+
+def _mark_copy(directory: Directory, path: str) -> MarkCopy:
+    file = directory.disk.open(path)
+    data = file.read(0, LAST_MARK.size + 1)
+    file.close()
+    mark = LAST_MARK.struct.unpack(data) if len(data) == LAST_MARK.size else (-1, -1)
+    if min(mark) < 0:
+        return MarkCopy(directory.path(path), None, None)
+    return MarkCopy(directory.path(path), *mark)
+
+
+def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
+    """Every journal record that the next start replays, with its journal's name.
+
+    Raises `StorageDamagedException` when a journal is damaged, or missing where replay starts.
+    """
+    for directory, mark in zip(folders.journals, last_marks(folders), strict=True):
+        needed = [i for i in journal_ids(directory.disk) if i >= mark.journal_id]
+        if mark.journal_id and mark.journal_id not in needed:
+            name = LogMark(mark.journal_id, 0).file_name
+            raise StorageDamagedException(
+                f"{directory.name}: journal {name} is missing, and LastLogMark says that replay"
+                " starts in it"
+            )
+        for journal_id in needed:
+            scan = JournalScan(directory.disk, journal_id)
+            start = mark.offset if journal_id == mark.journal_id else 0
+            for record in scan.records(start):
+                yield scan.name, record
+
+
+def all_records(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
+    """Every record of every journal, with its journal's name."""
+    for directory in folders.journals:
+        for journal_id in journal_ids(directory.disk):
+            scan = JournalScan(directory.disk, journal_id)
+            for record in scan.records():
+                yield scan.name, record

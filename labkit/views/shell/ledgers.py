@@ -1,0 +1,205 @@
+"""The verbs about ledgers: `ledger`, `listledgers` and `readledger`, from the disk alone.
+
+A ledger's entries are where its index points, and after a crash also in the journal from
+LastLogMark on, until replay writes them into an entry log.
+
+In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
+"""
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+
+from labkit.system.model.entry import Digest
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.directories import refuse_other_storages
+from labkit.system.storage.entry_log import log_name
+from labkit.system.storage.index import (
+    DATA_OFFSET,
+    INDEX_SLOT,
+    LedgerIndex,
+    index_path,
+    ledger_ids_on_disk,
+)
+from labkit.system.storage.journal import FENCE
+from labkit.system.storage.xray import index_slots
+from labkit.views.shell.entry_log import EntryReader
+from labkit.views.shell.folders import BookieFolders, Directory, ShellError
+from labkit.views.shell.journal import explicit_lac_of, records_from_mark, view_entry
+from labkit.views.shell.records import (
+    Damage,
+    EntryLocation,
+    LedgerIndexFile,
+    LedgerSummary,
+    NoLocations,
+    Source,
+    StoredEntry,
+)
+
+_PAGE_SIZE = StorageConfig().page_size
+
+
+def read_index(
+    folders: BookieFolders, ledger_id: int
+) -> Iterator[LedgerIndexFile | EntryLocation | NoLocations]:
+    """A ledger's index: its header, then every slot.
+
+    Raises `ShellError` when there is no index, and `StorageDamagedException` for a damaged header.
+    """
+    directory = find_index(folders, ledger_id)
+    if directory is None:
+        raise _no_index(folders, ledger_id)
+    index = load_index(directory, ledger_id)
+    file = directory.disk.open(index_path(ledger_id))
+    size = max(file.size() - DATA_OFFSET, 0)
+    yield LedgerIndexFile(
+        ledger_id,
+        directory.path(index_path(ledger_id)),
+        index.master_key,
+        size,
+        size // INDEX_SLOT.size,
+        index.fenced,
+        explicit_lac_of(index.explicit_lac),
+    )
+    for first, count, location in index_slots(file):
+        if location:
+            yield EntryLocation(first, location >> 32, location & 0xFFFFFFFF)
+        else:
+            yield NoLocations(first, first + count - 1)
+
+
+def read_ledger(
+    folders: BookieFolders,
+    ledger_id: int,
+    first: int = 0,
+    last: int | None = None,
+    digest: Digest | None = None,
+) -> Iterator[Source | StoredEntry | Damage]:
+    """Entries `first` to `last` (None: the end) of a ledger; a `Source` precedes them each time
+    that it changes, and `Damage` replaces an entry that should be there and cannot be read.
+
+    Raises `ShellError` when the bookie has nothing of the ledger.
+    """
+    file = ""
+    for found in _entries(folders, ledger_id, first, last, digest):
+        if isinstance(found, StoredEntry) and found.file != file:
+            file = found.file
+            yield Source(file)
+        yield found
+
+
+def _entries(
+    folders: BookieFolders, ledger_id: int, first: int, last: int | None, digest: Digest | None
+) -> Iterator[StoredEntry | Damage]:
+    directory = find_index(folders, ledger_id)
+    replayed = {
+        record.entry_id: (name, record)
+        for name, record in (records_from_mark(folders) if folders.journals else ())
+        if record.ledger_id == ledger_id
+    }
+    if directory is None and not replayed:
+        raise _no_index(folders, ledger_id)
+    located = _locations(directory, ledger_id) if directory else iter(())
+    only_in_journal = ((entry_id, 0) for entry_id in sorted(replayed) if entry_id >= 0)
+    reader = EntryReader(folders)
+    for entry_id, places in groupby(merge(located, only_in_journal), key=itemgetter(0)):
+        location = max(place for _, place in places)
+        if entry_id < first:
+            continue
+        if last is not None and entry_id > last:
+            break
+        if location == 0:
+            name, record = replayed[entry_id]
+            yield view_entry(name, record.offset, ledger_id, entry_id, record.body, digest)
+            continue
+        try:
+            data = reader.read(location, ledger_id, entry_id)
+        except StorageDamagedException as error:
+            yield Damage(
+                index_path(ledger_id), DATA_OFFSET + entry_id * INDEX_SLOT.size, str(error)
+            )
+            continue
+        log, offset = log_name(location >> 32), (location & 0xFFFFFFFF) - 4
+        yield view_entry(log, offset, ledger_id, entry_id, data, digest)
+
+
+def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
+    """Every ledger that has an index, or journal records that replay would read."""
+    in_journal: dict[int, set[int]] = {}
+    fenced: set[int] = set()
+    for _, record in records_from_mark(folders) if folders.journals else ():
+        in_journal.setdefault(record.ledger_id, set())
+        if record.entry_id >= 0:
+            in_journal[record.ledger_id].add(record.entry_id)
+        elif record.entry_id == FENCE:
+            fenced.add(record.ledger_id)
+    indexes = {i: d for d in own_indexes(folders) for i in ledger_ids_on_disk(d.disk)}
+    for ledger_id in sorted(in_journal.keys() | indexes.keys()):
+        directory = indexes.get(ledger_id)
+        replayed = in_journal.get(ledger_id, set())
+        try:
+            if directory is None:
+                yield LedgerSummary(ledger_id, "", ledger_id in fenced, 0, *_count(replayed, -1))
+            else:
+                yield _summary(directory, ledger_id, ledger_id in fenced, replayed)
+        except StorageDamagedException as error:
+            yield Damage(index_path(ledger_id), 0, str(error))
+
+
+def _summary(
+    directory: Directory, ledger_id: int, fenced_in_journal: bool, replayed: set[int]
+) -> LedgerSummary:
+    fenced = fenced_in_journal or load_index(directory, ledger_id).fenced
+    entry_count, last = 0, -1
+    for last, _ in _locations(directory, ledger_id):
+        entry_count += 1
+        replayed.discard(last)
+    file = directory.path(index_path(ledger_id))
+    return LedgerSummary(ledger_id, file, fenced, entry_count, *_count(replayed, last))
+
+
+def _count(replayed: set[int], last_located: int) -> tuple[int, int]:
+    return len(replayed), max(last_located, *replayed, -1)
+
+
+def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
+    """The directory that has the ledger's index.  Raises what `own_indexes` raises."""
+    path = index_path(ledger_id)
+    return next((d for d in own_indexes(folders) if d.disk.exists(path)), None)
+
+
+def own_indexes(folders: BookieFolders) -> Sequence[Directory]:
+    """The directories with indexes.
+
+    Raises `OtherStorageException` if another storage keeps its indexes there: the shell would say
+    that its ledgers do not exist.
+    """
+    refuse_other_storages(directory.disk for directory in folders.indexes)
+    return folders.indexes
+
+
+def load_index(directory: Directory, ledger_id: int) -> LedgerIndex:
+    """The header of a ledger's index.  Raises `StorageDamagedException`."""
+    index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
+    index.close()
+    return index
+
+
+def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]]:
+    file = directory.disk.open(index_path(ledger_id))
+    for entry_id, _, location in index_slots(file):
+        if location:
+            yield entry_id, location
+    file.close()
+
+
+def _no_index(folders: BookieFolders, ledger_id: int) -> ShellError:
+    if not folders.indexes:
+        return ShellError("no directory with indexes was named: use --data, --ledgers or --index")
+    names = ", ".join(directory.name for directory in folders.indexes)
+    return ShellError(
+        f"this bookie stores nothing of ledger {ledger_id} (read as decimal):"
+        f" {index_path(ledger_id)} is not in {names}"
+    )

@@ -1,0 +1,151 @@
+"""The place of a message: from its MessageID to the file and the offset on each bookie.
+
+The metadata store has the partition that the ledger belongs to, its place in the chain and the
+bookies that store the entry; the rest is in the bookies' own files.  A ledger names its topic in
+the custom metadata that the broker gives it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.striping import write_set
+from labkit.system.metadata.store import NoNodeError
+from labkit.system.model.byte_region import Piece
+from labkit.system.model.entry import ENTRY_HEADER, make_digest
+from labkit.system.model.ledger import LedgerMetadata
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.model.message_id import MessageId
+from labkit.system.model.message_location import ChainLink, Copy, Lineage
+from labkit.system.model.message_spans import Frame, take_apart
+from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
+from labkit.system.storage.xray import framed_spans
+from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.names import (
+    managed_ledger_path,
+    partition_of,
+    partitions_path,
+    topic_of_managed_ledger,
+)
+from labkit.views.shell.folders import BookieFolders, ShellError
+from labkit.views.shell.ledgers import read_ledger
+from labkit.views.shell.records import StoredEntry
+
+_TOPIC_KEY = "pulsar/managed-ledger"
+
+
+async def find_lineage(
+    client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
+) -> Lineage:
+    """Look the message up; `folders` are the bookies' folders by id, not
+    necessarily all.
+
+    Raises `ShellError` and `BKIncorrectParameterException` when there is no such message, and what
+    `BookKeeper.open_ledger_no_recovery` raises.
+    """
+    reader = await client.open_ledger_no_recovery(message_id.ledger_id)
+    metadata, entry_id = reader.metadata, message_id.entry_id
+    topic = _topic_of(message_id, metadata)
+    chain, _ = await read_chain(client, managed_ledger_path(topic))
+    bookies = _write_set(entry_id, metadata)
+    found = {
+        bookie: _stored(folders[bookie], message_id) for bookie in bookies if bookie in folders
+    }
+    stored = next(filter(None, found.values()), None)
+    if stored is None:
+        whose = f"the files of {', '.join(found)}" if found else "the folders that were named"
+        raise ShellError(
+            f"entry {entry_id} of ledger {message_id.ledger_id} is not in {whose};"
+            f" its write set is {', '.join(bookies)}, and the ledger's LastAddConfirmed is"
+            f" {reader.last_add_confirmed}"
+        )
+    payload_at = ENTRY_HEADER.size + make_digest(metadata.digest_type, metadata.password).size
+    frame = take_apart(stored.data[payload_at:], message_id.batch_index)
+    pieces = [
+        _piece(bookie, found[bookie], payload_at, frame)
+        if bookie in found
+        else Piece(bookie, absent="its folder was not named")
+        for bookie in bookies
+    ]
+    return Lineage(
+        message_id=message_id,
+        topic=topic,
+        partition_count=await _partition_count(client, topic, message_id.partition),
+        chain=tuple(
+            ChainLink(i.ledger_id, i.entry_count if i.closed_at_ms else None) for i in chain
+        ),
+        metadata=metadata,
+        # The newest entry of an open ledger is known to be confirmed only after the next one.
+        last_entry_id=max(reader.last_add_confirmed, entry_id),
+        batch_size=frame.message_count,
+        offset=LENGTH_SIZE + payload_at + frame.offset,
+        size=frame.size,
+        copies=tuple(Copy(*each) for each in zip(bookies, pieces, strict=True)),
+    )
+
+
+def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
+    """The partition that the ledger's metadata names, which must be the id's."""
+    stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
+    if not stored:
+        raise ShellError(
+            f"ledger {message_id.ledger_id} belongs to no topic: its metadata name none"
+        )
+    name = topic_of_managed_ledger(stored)
+    partition = partition_of(name)
+    if partition != message_id.partition:
+        raise ShellError(
+            f"ledger {message_id.ledger_id} is of {name}, so the id's partition is {partition}, not"
+            f" {message_id.partition}"
+        )
+    return name
+
+
+async def _partition_count(client: BookKeeper, topic: str, partition: int) -> int:
+    if partition < 0:
+        return 0
+    try:
+        data, _ = await client.store.get(
+            partitions_path(topic.removesuffix(f"-partition-{partition}"))
+        )
+    except NoNodeError:
+        return partition + 1  # A topic whose name only looks like a partition's.
+    count: int = json.loads(data)["partitions"]
+    return count
+
+
+def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
+    ensemble = metadata.ensemble_at(entry_id)
+    places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+    return [ensemble[place] for place in places]
+
+
+def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None:
+    """The entry in a bookie's files, if it can be found there."""
+    it = message_id
+    try:
+        found = list(read_ledger(folders, it.ledger_id, it.entry_id, it.entry_id))
+    except ShellError:  # The bookie has nothing of the ledger.
+        return None
+    return next((each for each in found if isinstance(each, StoredEntry)), None)
+
+
+def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Frame) -> Piece:
+    if stored is None:
+        return Piece(bookie, absent="not in its files")
+    data = stored.size.to_bytes(LENGTH_SIZE, "big") + stored.data
+    begin = stored.offset + LENGTH_SIZE + payload_at
+    digest_size = payload_at - ENTRY_HEADER.size
+    *head, _ = framed_spans(LOG_ENTRY_HEADER, data, stored.offset, digest_size)
+    spans = (replace(span, offset=begin + span.offset) for span in frame.spans)
+    where = "journal" if stored.file.endswith(".txn") else "entry log"
+    return Piece(
+        f"{bookie}, {where}",
+        stored.file,
+        stored.offset,
+        data,
+        (*head, *spans),
+        len(data),
+        stored.offset + LENGTH_SIZE,
+    )

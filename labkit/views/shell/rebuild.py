@@ -1,0 +1,192 @@
+"""The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
+
+The newest copy of an entry counts.  Master key, fence and explicit LAC come from the old index if
+its header can be read, and from the journals.  If that header is lost, a fence may be lost with it,
+so the ledger is fenced: a writer that recovery has shut out must not come back.  The new header has
+the version of the old one, or else the one that a bookie with this journal version writes.
+
+In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
+"""
+
+from collections.abc import Iterator
+
+from labkit.system.model.entry import MAX_ENTRY_ID, Digest
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.disk import Disk
+from labkit.system.storage.entry_log import location_of, log_ids, scan_entry_log
+from labkit.system.storage.index import LedgerIndex, index_path
+from labkit.system.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.system.storage.xray import index_slots
+from labkit.views.shell.folders import BookieFolders, Directory, ShellError
+from labkit.views.shell.journal import (
+    all_records,
+    digest_matches,
+    explicit_lac_of,
+    records_from_mark,
+    view_record,
+)
+from labkit.views.shell.ledgers import find_index, load_index
+from labkit.views.shell.records import (
+    EntryLocation,
+    ExplicitLacRecord,
+    FenceRecord,
+    LedgerKeyRecord,
+    RebuiltIndex,
+)
+
+
+def rebuild_index(
+    folders: BookieFolders,
+    ledger_id: int,
+    master_key: bytes | None = None,
+    digest: Digest | None = None,
+) -> RebuiltIndex:
+    """The index that the ledger should have.  Writes nothing.
+
+    With `digest`, a copy of an entry whose digest does not match counts only if there is no other.
+    Raises `ShellError` when the logs have nothing of the ledger or its master key is not found.
+    """
+    directory = find_index(folders, ledger_id)
+    old = _readable_index(directory, ledger_id)
+    right, wrong = _entries_in_logs(folders, ledger_id, digest)
+    if not right and not wrong:
+        raise ShellError(
+            f"the entry logs have no entry of ledger {ledger_id}; what the journal has of it, the"
+            " bookie's next start replays"
+        )
+    before = _old_locations(directory, ledger_id) if old is not None else {}
+    locations = sorted((before | wrong | right).items())
+    journal = _JournalFacts(folders, ledger_id)
+    fenced, reason = _fence(old, journal)
+    home = directory or folders.indexes[0]
+    return RebuiltIndex(
+        ledger_id,
+        home.name,
+        home.path(index_path(ledger_id)),
+        old.version if old is not None else _version_beside(folders),
+        master_key or _master_key(ledger_id, old, journal),
+        fenced,
+        reason,
+        _newest_lac(old, journal),
+        tuple(EntryLocation(e, at >> 32, at & 0xFFFFFFFF) for e, at in locations),
+        tuple(sorted((before.keys() | wrong.keys()) - right.keys())),
+        len(_entries_to_replay(folders, ledger_id) - right.keys()),
+    )
+
+
+def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
+    """Replace the old index with the rebuilt one: write it beside, sync, rename.
+
+    No bookie may have the directory open.
+    """
+    ledger_id, key, page_size = rebuilt.ledger_id, rebuilt.master_key, StorageConfig().page_size
+    index = LedgerIndex(ledger_id, key, disk, page_size, rebuilt.version)
+    if rebuilt.fenced:
+        index.fence()
+    index.set_explicit_lac(rebuilt.explicit_lac)
+    for entry in rebuilt.locations:
+        index.set_location(entry.entry_id, location_of(entry.log_id, entry.offset))
+    index.flush()
+    index.close()
+
+
+class _JournalFacts:
+    """A ledger's key, fence and explicit LAC in the journals that are still there."""
+
+    def __init__(self, folders: BookieFolders, ledger_id: int) -> None:
+        self.keys: set[bytes] = set()
+        self.fenced_in = ""
+        self.explicit_lac = b""
+        for name, record in all_records(folders):
+            if record.ledger_id != ledger_id or record.entry_id >= 0:
+                continue
+            view = view_record(record, name, None)
+            if isinstance(view, LedgerKeyRecord):
+                self.keys.add(view.master_key)
+            elif isinstance(view, FenceRecord):
+                self.fenced_in = name
+            elif isinstance(view, ExplicitLacRecord):
+                self.explicit_lac = view.body
+
+
+def _readable_index(directory: Directory | None, ledger_id: int) -> LedgerIndex | None:
+    if directory is None:
+        return None
+    try:
+        return load_index(directory, ledger_id)
+    except StorageDamagedException:
+        # A damaged index is what this verb is for: journals and password replace its header.
+        return None
+
+
+def _version_beside(folders: BookieFolders) -> int:
+    """The version that the bookie gives to new indexes: journals and indexes got explicit LACs at
+    the same time.
+    """
+    for directory in folders.journals:
+        for journal_id in journal_ids(directory.disk)[-1:]:
+            return int(JournalScan(directory.disk, journal_id).version >= EXPLICIT_LAC_SINCE)
+    return StorageConfig().file_info_format_version_to_write
+
+
+def _entries_in_logs(
+    folders: BookieFolders, ledger_id: int, digest: Digest | None
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Locations of the newest copies with a right digest (or without a check), and of the
+    others.
+    """
+    right: dict[int, int] = {}
+    wrong: dict[int, int] = {}
+    for log_id, disk in _logs(folders):
+        for offset, found_ledger, entry_id, data in scan_entry_log(disk, log_id):
+            if found_ledger != ledger_id or not 0 <= entry_id <= MAX_ENTRY_ID:
+                continue
+            matches = digest is None or digest_matches(data, digest, ledger_id, entry_id)
+            found = right if matches else wrong
+            found[entry_id] = location_of(log_id, offset + LENGTH_SIZE)
+    return right, wrong
+
+
+def _logs(folders: BookieFolders) -> Iterator[tuple[int, Disk]]:
+    logs = [(log_id, d.disk) for d in folders.ledgers for log_id in log_ids(d.disk)]
+    yield from sorted(logs, key=lambda log: log[0])
+
+
+def _old_locations(directory: Directory | None, ledger_id: int) -> dict[int, int]:
+    assert directory is not None
+    slots = index_slots(directory.disk.open(index_path(ledger_id)))
+    return {entry_id: location for entry_id, _, location in slots if location}
+
+
+def _entries_to_replay(folders: BookieFolders, ledger_id: int) -> set[int]:
+    if not folders.journals:
+        return set()
+    records = (record for _, record in records_from_mark(folders))
+    return {r.entry_id for r in records if r.ledger_id == ledger_id and r.entry_id >= 0}
+
+
+def _master_key(ledger_id: int, old: LedgerIndex | None, journal: _JournalFacts) -> bytes:
+    keys = journal.keys | ({old.master_key} if old is not None else set())
+    if len(keys) == 1:
+        return keys.pop()
+    what = "no master key" if not keys else "more than one master key"
+    raise ShellError(
+        f"the old index and the journals give {what} for ledger {ledger_id}; pass the ledger's"
+        " --password"
+    )
+
+
+def _fence(old: LedgerIndex | None, journal: _JournalFacts) -> tuple[bool, str]:
+    if journal.fenced_in:
+        return True, f"a fence record in {journal.fenced_in}"
+    if old is None:
+        return True, "the old index's header is lost, and a fence may be lost with it"
+    return old.fenced, "as in the old index"
+
+
+def _newest_lac(old: LedgerIndex | None, journal: _JournalFacts) -> bytes:
+    bodies = [journal.explicit_lac, old.explicit_lac if old is not None else b""]
+    return max(bodies, key=lambda body: -1 if (lac := explicit_lac_of(body)) is None else lac)

@@ -1,0 +1,105 @@
+"""Tasks: the entries of some spans, straight from the bookies, as Arrow record batches.
+
+This runs in Spark's Python workers.  A worker's task is synchronous code that yields one batch
+after the other, so the event loop runs only while a batch is made; while Spark takes the batch,
+answers of bookies wait in the sockets' buffers.
+"""
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
+from labkit.views.spark.bookkeeper.columns import make_column
+from labkit.views.spark.bookkeeper.directory import LedgerGoneError, gone
+from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.options import MIB, Options
+from labkit.views.spark.bookkeeper.rows import Rows
+from labkit.views.spark.bookkeeper.spans import Span
+
+_BATCH_BYTES = 16 * MIB
+
+
+class Task(InputPartition):
+    """The spans that one task reads; pickled and sent to a worker."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        super().__init__(tuple(spans))
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans, in the order of reading."""
+        spans: tuple[Span, ...] = self.value
+        return spans
+
+
+def read_task(
+    task: InputPartition, options: Options, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
+    if not isinstance(task, Task):
+        return  # Spark's placeholder for a read without tasks.
+    if not gc.get_freeze_count():
+        # Spark collects garbage after each task, and each time scans all imported modules.
+        gc.freeze()
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    with asyncio.Runner() as runner:
+        batches = _batches(task, options, arrow_schema)
+
+        async def next_batch() -> pa.RecordBatch | None:
+            return await anext(batches, None)
+
+        run = without_traceback(lambda: runner.run(next_batch()))
+        try:
+            while (batch := run()) is not None:
+                yield batch
+        finally:
+            # Spark may stop early, as for a limit: the client must close on its event loop.
+            runner.run(batches.aclose())
+
+
+async def _batches(
+    task: Task, options: Options, schema: pa.Schema
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    async with connected(options) as client:
+        for span in task.spans:
+            try:
+                async with aclosing(_span_batches(client, span, options, schema)) as each:
+                    async for batch in each:
+                        yield batch
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                if options.fail_on_data_loss:
+                    raise LedgerGoneError(gone(span.ledger.ledger_id)) from None
+
+
+async def _span_batches(
+    client: BookKeeper, span: Span, options: Options, schema: pa.Schema
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    def no_rows() -> Rows:
+        return Rows(span, options.topic, schema.names)
+
+    rows = no_rows()
+    async with aclosing(read_span(client, span, options.retry_s)) as portions:
+        async for entries in portions:
+            for entry in entries:
+                rows.add(entry)
+                # A limit on bytes too: ten thousand large messages would not fit into a worker's
+                # memory.
+                if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
+                    yield _batch(rows, schema)
+                    rows = no_rows()
+    if rows.count:
+        yield _batch(rows, schema)
+
+
+def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [make_column(name, rows) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

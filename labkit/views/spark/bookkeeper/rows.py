@@ -1,0 +1,153 @@
+"""Rows of one span, collected for a record batch.
+
+For a topic a row is a message, for ledgers an entry.
+"""
+
+import struct
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.system.client.striping import write_set
+from labkit.system.model.entry import Entry
+from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from labkit.system.topic.messages import split_entry
+from labkit.views.spark.bookkeeper.payloads import plain_payload
+from labkit.views.spark.bookkeeper.spans import WHOLE, Span
+
+Numbers = npt.NDArray[np.int64]
+
+_SIZE = struct.Struct(">I")
+_NOT_BATCHED = -1
+_OF_MESSAGE = {"event_time", "sequence_id", "key", "properties", "payload"}
+"""Columns that differ between the messages of a batch: they are in its payload."""
+
+
+def signed(numbers: Sequence[int]) -> Numbers:
+    """Fields of 64 bits without a sign, as Java reads them: from 2^63 on they are negative."""
+    return np.array(numbers, np.uint64).view(np.int64)
+
+
+class Rows:
+    """Rows of a span that have been read, but are not in a batch yet."""
+
+    def __init__(self, span: Span, topic: str, columns: Collection[str]) -> None:
+        """With `topic` "" a row is an entry.  Only what the columns need is unpacked and kept, so
+        other columns of an encrypted topic can be read without its key.
+        """
+        self.span = span
+        self.topic = topic
+        # Payloads are most of the bytes: they are copied only if a column needs them.
+        self._with_payloads = "payload" in columns
+        self._with_heads = not _OF_MESSAGE.isdisjoint(columns)
+        self.count = 0
+        """Rows."""
+        self.size_bytes = 0
+        self.has_chunks = False
+        self.entries: list[Entry] = []
+        self.counts: list[int] = []
+        self._first_slots: list[int] = []
+        """For each entry: its number of rows, and the batch index of the first."""
+        self.metadata: list[MessageMetadata] = []
+        self.heads: list[MessageMetadata | SingleMessageMetadata] = []
+        self.payloads: list[bytes | None] = []
+        """For each row: its metadata and its payload; empty if no column needs them."""
+
+    def add(self, entry: Entry) -> None:
+        """Add those rows of the entry that the span includes."""
+        span = self.span
+        skip = span.skip if entry.entry_id == span.first else 0
+        stop = span.stop if entry.entry_id == span.last else WHOLE
+        before = self.count
+        size_bytes = len(entry.payload)
+        if self.topic:
+            size_bytes = max(size_bytes, self._add_messages(entry, skip, stop))
+        else:
+            self.payloads.append(entry.payload)
+            self.count += 1
+        self.entries.append(entry)
+        self.counts.append(self.count - before)
+        self.size_bytes += size_bytes
+
+    def _add_messages(self, entry: Entry, skip: int, stop: int) -> int:
+        """Returns the size of the unpacked payload."""
+        ids = entry.ledger_id, entry.entry_id
+        metadata, payload = split_entry(entry.payload, *ids)
+        is_batch = metadata.HasField("num_messages_in_batch")
+        # The metadata of a single message are not encrypted, those of a batch are.
+        if self._with_payloads or (is_batch and self._with_heads):
+            payload = plain_payload(metadata, payload, *ids)
+        self.metadata.append(metadata)
+        if not is_batch:
+            self._first_slots.append(_NOT_BATCHED)
+            self.has_chunks |= metadata.HasField("chunk_id")
+            self.heads.append(metadata)
+            if self._with_payloads:
+                self.payloads.append(None if metadata.null_value else payload)
+            self.count += 1
+            return len(payload)
+        self._first_slots.append(skip)
+        size = metadata.num_messages_in_batch
+        stop = size if stop == WHOLE else min(stop, size)
+        if self._with_heads:
+            self._add_batch(payload, skip, stop)
+        self.count += max(stop - skip, 0)
+        return len(payload)
+
+    def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
+        """The inner loop: it determines how fast a topic is read."""
+        # Local names: attribute look-ups would cost time for every message.
+        size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
+        heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
+        at = 0
+        for slot in range(stop):
+            start = at + 4
+            end = start + size_at(batch, at)[0]
+            head = parse(batch[start:end])
+            size = head.payload_size
+            at = end + size
+            # Parsed even when skipped: only its header says where the next message begins.
+            if slot < skip:
+                continue
+            heads.append(head)
+            if with_payloads:
+                payloads.append(batch[end:at] if size or not head.null_value else None)
+
+    # For columns, by row
+
+    def entry_of_row(self) -> Numbers:
+        """For each row, the index of its entry."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def repeated(self, numbers: Sequence[int] | Numbers) -> Numbers:
+        """One number for each entry, repeated for each of its rows."""
+        return np.repeat(np.array(numbers, np.int64), self.counts)
+
+    def entry_ids(self) -> Numbers:
+        """Entry ids."""
+        return self.repeated([entry.entry_id for entry in self.entries])
+
+    def publish_times_ms(self) -> Numbers:
+        """Milliseconds since 1970."""
+        return self.repeated(signed([metadata.publish_time for metadata in self.metadata]))
+
+    def batch_indexes(self) -> Numbers:
+        """For each row its batch index; -1 for a message that was not batched."""
+        counts = np.array(self.counts)
+        starts = self.repeated(np.cumsum(counts) - counts)
+        firsts = self.repeated(self._first_slots)
+        return np.where(firsts < 0, _NOT_BATCHED, np.arange(self.count) - starts + firsts)
+
+    def ensemble(self) -> tuple[str, ...]:
+        """The bookies of the span's segment."""
+        return self.span.ledger.metadata.ensemble_at(self.span.first)
+
+    def write_sets(self) -> list[list[str]]:
+        """The write sets of entries 0, 1, ... on the ensemble, until they repeat."""
+        metadata, ensemble = self.span.ledger.metadata, self.ensemble()
+        sizes = metadata.ensemble_size, metadata.write_quorum
+        return [
+            [ensemble[place] for place in write_set(entry_id, *sizes)]
+            for entry_id in range(metadata.ensemble_size)
+        ]

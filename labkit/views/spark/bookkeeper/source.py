@@ -1,0 +1,101 @@
+"""`format("bookkeeper")` as Spark sees it: a schema, a batch reader and a stream reader.
+
+Spark calls it in separate short-lived processes: one for the schema, one for the plan, and a worker
+for each task.  So nothing is kept from one call to the next.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from labkit.views.spark.bookkeeper.batches import Task, read_task
+from labkit.views.spark.bookkeeper.bounds import check_ranges, check_readable, places
+from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
+from labkit.views.spark.bookkeeper.directory import Directory
+from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
+from labkit.views.spark.bookkeeper.schema import check_schema, columns_of
+from labkit.views.spark.bookkeeper.spans import Span, span_between, tasks
+from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
+
+
+class BookKeeperSource(DataSource):
+    """The messages of a topic, or the entries of ledgers."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "bookkeeper"
+
+    @without_traceback
+    def schema(self) -> str:
+        """The columns as Spark's schema string.  Raises `OptionError`."""
+        columns = columns_of(read_options(self.options))
+        return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+    @without_traceback
+    def reader(self, schema: StructType) -> "LedgersReader":
+        """Reader for a batch query.  Raises `OptionError`."""
+        options = read_options(self.options)
+        check_schema(schema, options)
+        return LedgersReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
+        """Reader for a streaming query.  It checks the options itself, when it is first used: Spark
+        4.3 fails with an `UnboundLocalError` if this method raises an error.
+        """
+        return LedgerStreamReader(self.options, schema)
+
+
+class LedgersReader(DataSourceReader):
+    """Plans and runs the tasks of a batch query."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises `OptionError` for an option that is only for streams."""
+        if options.max_rows_per_trigger:
+            raise OptionError(
+                "option 'maxRowsPerTrigger' is for spark.readStream: a batch query reads all rows;"
+                " 'start' and 'end' bound it"
+            )
+        self._options = options
+        self._schema = schema
+
+    @without_traceback
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks.  Raises `OptionError`, and errors for ledgers that are gone or cannot be
+        read.
+        """
+        spans = asyncio.run(self._spans())
+        return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A task's rows."""
+        return read_task(partition, self._options, self._schema)
+
+    async def _spans(self) -> list[Span]:
+        options = self._options
+        async with connected(options) as client:
+            directory = Directory(client, options)
+            chains = await directory.chains()
+            if options.fail_on_data_loss:
+                check_ranges(options, chains)
+            bounds = places(options, chains)
+            wanted = [
+                (lane, info)
+                for lane, chain in chains.items()
+                for info in chain
+                if bounds[lane][0].ledger_id <= info.ledger_id <= bounds[lane][1].ledger_id
+            ]
+            ledgers = await asyncio.gather(*(directory.known(info) for _, info in wanted))
+        found = [
+            (lane, ledger) for (lane, _), ledger in zip(wanted, ledgers, strict=True) if ledger
+        ]
+        if options.fail_on_data_loss:
+            check_readable(bounds, found)
+        spans = (
+            span_between(ledger, lane if options.topic else -1, *bounds[lane])
+            for lane, ledger in found
+        )
+        return [span for span in spans if span]

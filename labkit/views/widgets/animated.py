@@ -1,0 +1,140 @@
+"""A film as one SVG file that plays by itself, for pages without scripts.
+
+Every mark is written once for each period in which it looks the same, and is visible only then.
+For readers who asked for less motion, and in viewers without CSS animation, the file shows the last
+moment.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from labkit.views.widgets.film import Beat
+from labkit.views.widgets.palette import still_style
+from labkit.views.widgets.scene import Mark, Move, escaped, size_of
+
+Version = tuple[float, float, Mark]
+"""A mark's look, and the period in milliseconds in which it has it."""
+REST_MS = 3000
+SPEED = 1.5
+"""The picture plays faster than a view: a reader only watches it, and cannot stop it to read."""
+_MOVING = "@media (prefers-reduced-motion:no-preference){"
+
+
+def animated(beats: Sequence[Beat], end: float, words: str) -> str:
+    """The beats up to the position `end` as an SVG document; after a pause it starts again."""
+    shown = [beat for beat in beats if beat.at <= end]
+    ends = [*(beat.at for beat in shown[1:]), end + REST_MS]
+    versions = [(b.at, until, b.scene) for b, until in zip(shown, ends, strict=True)]
+    return _Writer(end + REST_MS).document([v for v in versions if v[0] < v[1]], words)
+
+
+class _Writer:
+    def __init__(self, length: float) -> None:
+        self.length = length
+        self.rules: dict[str, str] = {}
+        self.parts: list[str] = []
+
+    def document(self, versions: Sequence[Version], words: str) -> str:
+        width, height = size_of(versions[-1][2])
+        self._children(versions)
+        motion = _MOVING + "".join(self.rules.values()) + "}"
+        body = "".join(self.parts)
+        page = f'<rect width="{width:g}" height="{height:g}" rx="8" class="f-page"/>'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
+            f' width="{width:g}" height="{height:g}" role="img" aria-label="{escaped(words)}"'
+            ' font-family="DejaVu Sans, Verdana, sans-serif" font-size="12" fill="none">'
+            f"<title>{escaped(words)}</title><style>{still_style(body)}{motion}</style>{page}{body}</svg>\n"
+        )
+
+    def _children(self, versions: Sequence[Version]) -> None:
+        """All children of these versions of a mark, in an order that is right for each version."""
+        found: dict[str, list[Version]] = {}
+        order: list[str] = []
+        for start, end, mark in versions:
+            place = 0
+            for child in mark.children:
+                if child.tag == "title":
+                    continue
+                if child.key not in found:
+                    order.insert(place, child.key)
+                found.setdefault(child.key, []).append((start, end, child))
+                place = order.index(child.key) + 1
+        begin, stop = versions[0][0], versions[-1][1]
+        for key in order:
+            self._mark(found[key], begin, stop)
+
+    def _mark(self, versions: Sequence[Version], begin: float, stop: float) -> None:
+        """One mark, visible only while its parent is visible."""
+        for _, run in groupby(_joined(versions), key=lambda version: version[0]):
+            same = [version for _, version in run]
+            first, last = same[0][0], same[-1][1]
+            rules = []
+            if first > begin or last < stop:
+                rules.append(self._seen(first, last))
+            if same[0][2].move:
+                rules.append(self._way(same[0][2].move))
+            self._write(same, rules, is_last=last >= self.length)
+
+    def _write(self, versions: Sequence[Version], rules: Sequence[str], is_last: bool) -> None:
+        mark = versions[0][2]
+        attributes = {k: v for k, v in mark.attributes.items() if k in _KEPT}
+        classes = " ".join([str(attributes.pop("class", "")), *rules]).strip()
+        text = "".join(
+            f' {name}="{escaped(str(value))}"' if isinstance(value, str) else f' {name}="{value:g}"'
+            for name, value in attributes.items()
+        )
+        text += f' class="{classes}"' if classes else ""
+        text += "" if is_last else ' visibility="hidden"'
+        self.parts.append(f"<{mark.tag}{text}>{escaped(mark.text, quote=False)}")
+        self._children(versions)
+        self.parts.append(f"</{mark.tag}>")
+
+    def _seen(self, first: float, last: float) -> str:
+        """The CSS class of a mark that is visible from `first` to `last`."""
+        a, b = self._part(first), self._part(last)
+        name = f"s{a}-{b}".replace(".", "_")
+        frames = [f"0%{{visibility:{'visible' if first <= 0 else 'hidden'}}}"]
+        frames += [f"{a}%{{visibility:visible}}"] if first > 0 else []
+        frames += [f"{b}%,100%{{visibility:hidden}}"] if last < self.length else []
+        return self._rule(name, "".join(frames), "step-end")
+
+    def _way(self, move: Move) -> str:
+        """The CSS class of a moving mark."""
+        a, b = self._part(move.start), self._part(move.end)
+        name = f"m{a}-{b}-{move.dx:g}-{move.dy:g}".replace(".", "_")
+        from_there = f"transform:translate({move.dx:g}px,{move.dy:g}px)"
+        frames = f"0%,{a}%{{{from_there}}}{b}%,100%{{transform:none}}"
+        return self._rule(name, frames, "linear")
+
+    def _rule(self, name: str, frames: str, how: str) -> str:
+        seconds = self.length / 1000 / SPEED
+        self.rules[name] = (
+            f"@keyframes {name}{{{frames}}}.{name}{{animation:{name} {seconds:g}s {how} infinite}}"
+        )
+        return name
+
+    def _part(self, time: float) -> float:
+        return round(min(time / self.length, 1) * 100, 2)
+
+
+_KEPT = {
+    *("x", "y", "width", "height", "rx", "cx", "cy", "r", "d", "class", "transform"),
+    *("text-anchor", "font-size", "font-weight", "stroke-width", "stroke-dasharray"),
+}
+"""The mark's look as attributes, without its texts and commands."""
+
+
+def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
+    """The versions, each with a number that consecutive versions with the same look share."""
+    numbered, number = list[tuple[int, Version]](), 0
+    for at, version in enumerate(versions):
+        before = versions[at - 1] if at else version
+        number += before[1] < version[0] or _look(before[2]) != _look(version[2])
+        numbered.append((number, version))
+    return numbered
+
+
+def _look(mark: Mark) -> tuple[object, ...]:
+    seen = {name: value for name, value in mark.attributes.items() if name in _KEPT}
+    return mark.tag, seen, mark.text, mark.move

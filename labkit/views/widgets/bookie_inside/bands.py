@@ -1,0 +1,264 @@
+"""The parts of the picture of a bookie's inside: bands of items, from the memory at the top to the
+index at the bottom.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from labkit.system.trace.bookie_fold import BookieState, Found, Mark, Record, Stored
+from labkit.system.trace.sentence import fill
+
+MOST_ITEMS, STEP = 48, 12
+"""Of a longer band only the last entries are drawn, of the memtable the first.  They make room in
+steps: otherwise the whole band would move with each event.
+"""
+MOST_FILES = 3
+SLOT_SIZE = 8
+FIRST_SLOT = 1024
+
+PLACES: dict[str, str] = {
+    "memtable put": "in the memtable",
+    "memtable replayed": "in the memtable again: replay read it from the journal",
+    "memtable written": "in the memtable until the flush, which has copied it, is done",
+    "memtable lost": "was in the memtable when the bookie was killed",
+    "journal written": "record in {file} at {offset}, not synced: not acknowledged",
+    "journal synced": "record in {file} at {offset}, synced: durable",
+    "journal done": "record in {file} at {offset}, before LastLogMark: replay does not need it",
+    "journal unsure": "record for {file} at {offset}, not synced when the bookie was killed",
+    "journal lost": "its record was not synced, and replay did not find it",
+    "key": "master key of ledger {ledger}, with which replay makes the ledger again",
+    "fence": "fence of ledger {ledger}: from here on it takes only recovery's adds",
+    "LAC": "explicit LAC of ledger {ledger}: how far its writer has confirmed",
+    "log written": "in {file} at {offset}, the index does not know it yet",
+    "log stored": "in {file} at {offset}",
+    "index slot": "slot at {slot} of the index: it lies in {file} at {offset}",
+    "index empty": "slot at {slot} of the index: 8 zero bytes, no such entry here",
+}
+"""An item in words, by its band and look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item in a band.
+
+    kind: `entry`, `special` (another record), `pad`, `mark`, `page`, `head`, `tail` or
+    `gap`.  `hue` distinguishes ledgers; `note` is written below `label`; `found`: the last read
+    found the entry here.
+    """
+
+    kind: str
+    look: str = ""
+    ledger: int = -1
+    entry: int = -1
+    hue: int = -1
+    label: str = ""
+    note: str = ""
+    words: str = ""
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A row of the picture: one part of the bookie, or one of its files."""
+
+    part: str
+    title: str
+    subtitle: str
+    items: tuple[Item, ...]
+
+
+Slots = dict[int, tuple[str, int]]
+"""Entry id -> entry log and offset there."""
+
+
+def bands_of(state: BookieState, page_size: int) -> list[Band]:
+    """The bands of a state; `page_size` is that of the index, in bytes."""
+    hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
+    bands = [_memtable(state, hues)]
+    journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
+    bands += [_journal(state, hues, *each) for each in journals]
+    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MOST_FILES:]]
+    slots = _slots(state)
+    bands += [_index(state, hues, ledger, slots[ledger], page_size) for ledger in sorted(slots)]
+    return bands
+
+
+def _ledgers(state: BookieState) -> list[int]:
+    return sorted(
+        {each.ledger for each in state.memtable}
+        | {record.ledger for records in state.journals.values() for record in records}
+        | {stored.ledger for entries in state.logs.values() for stored in entries}
+    )
+
+
+def _memtable(state: BookieState, hues: dict[int, int]) -> Band:
+    items = [
+        _entry(
+            "memtable",
+            kept.state,
+            (kept.ledger, kept.entry),
+            hues[kept.ledger],
+            found=state.found == Found(kept.ledger, kept.entry, "memtable"),
+        )
+        for kept in state.memtable[:MOST_ITEMS]
+    ]
+    left_out = len(state.memtable) - len(items)
+    more = [Item("gap", label=f"+{left_out}")] if left_out else []
+    return Band("memory", "memtable", "by ledger, entry", (*items, *more))
+
+
+def _journal(
+    state: BookieState, hues: dict[int, int], file: str, records: tuple[Record, ...]
+) -> Band:
+    mark = state.mark if state.mark and state.mark.file == file else None
+    left_out = _left_out(records)
+    items = [_beginning(left_out)]
+    before = records[left_out - 1] if left_out else None
+    needed_from = _end_of_needless(state, file)
+    for record in records[left_out:]:
+        if before is not None and _begins_group(before, record):
+            items.append(Item("pad"))
+        if mark and record.offset >= mark.offset and (not before or before.offset < mark.offset):
+            items.append(_mark_item(mark))
+        is_needless = record.state == "synced" and record.offset < needed_from
+        look = "done" if is_needless else record.state
+        items.append(_record_item(record, look, hues[record.ledger], file))
+        before = record
+    if before is not None and before.state == "synced":
+        items.append(Item("pad"))
+    if mark and (before is None or before.offset < mark.offset):
+        items.append(_mark_item(mark))
+    items.append(Item("tail", label="preallocated"))
+    return Band("journal disk", file or "no record yet", "journal, as it comes", tuple(items))
+
+
+def _left_out(entries: Sequence[object]) -> int:
+    """The number of first entries that are not drawn."""
+    return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
+
+
+def _beginning(left_out: int) -> Item:
+    """The item before those of a file: its header, or the number of items that are not drawn."""
+    return Item("gap", label=f"… {left_out}") if left_out else Item("head", label="header")
+
+
+def _begins_group(before: Record, record: Record) -> bool:
+    """Whether the record begins a group: it comes after the padding of an earlier sync."""
+    return before.group != record.group
+
+
+def _mark_item(mark: Mark) -> Item:
+    words = f"LastLogMark: replay starts in {mark.file} at {mark.offset}"
+    return Item("mark", label="LastLogMark", note=str(mark.offset), words=words)
+
+
+def _end_of_needless(state: BookieState, file: str) -> int:
+    """The offset in the file up to which replay does not need the records, by LastLogMark."""
+    mark, files = state.mark, list(state.journals)
+    if mark is None or mark.file not in files or file not in files:
+        return 0
+    ahead = files.index(mark.file) - files.index(file)
+    return mark.offset if ahead == 0 else sys.maxsize if ahead > 0 else 0
+
+
+@lru_cache(16384)
+def _record_item(record: Record, look: str, hue: int, file: str) -> Item:
+    place = {"file": file, "offset": record.offset}
+    key, note = (record.ledger, record.entry), str(record.offset)
+    if record.kind == "entry":
+        return _entry("journal", look, key, hue, note=note, **place)
+    what = fill(PLACES[record.kind], {"ledger": record.ledger})
+    words = f"{what}; {fill(PLACES[f'journal {look}'], place)}"
+    return Item("special", look, *key, hue, f"{record.ledger} {record.kind}", note, words)
+
+
+def _log(state: BookieState, hues: dict[int, int], file: str, entries: tuple[Stored, ...]) -> Band:
+    left_out = _left_out(entries)
+    items = [_beginning(left_out)]
+    found = _found_at(state)
+    for stored in entries[left_out:]:
+        look, hue = ("stored" if stored.indexed else "written"), hues[stored.ledger]
+        is_found = found == (stored.ledger, stored.entry, file, stored.offset)
+        items.append(_stored_item(stored, look, hue, file, is_found))
+    return Band("ledger disk", file, "entry log, all ledgers", tuple(items))
+
+
+@lru_cache(16384)
+def _stored_item(stored: Stored, look: str, hue: int, file: str, is_found: bool) -> Item:
+    key, offset = (stored.ledger, stored.entry), stored.offset
+    return _entry("log", look, key, hue, note=str(offset), found=is_found, file=file, offset=offset)
+
+
+def _index(
+    state: BookieState, hues: dict[int, int], ledger: int, slots: Slots, page_size: int
+) -> Band:
+    entries = sorted({*slots, *_holes(sorted(slots))})
+    left_out = _left_out(entries)
+    items = [Item("gap", label=f"… {left_out}")] if left_out else []
+    found, page = state.found, -1
+    for entry in entries[left_out:]:
+        if entry // (page_size // SLOT_SIZE) != page:
+            page = entry // (page_size // SLOT_SIZE)
+            items.append(Item("page", label=f"page {page}"))
+        is_found = found == Found(ledger, entry, "entry log")
+        items.append(_slot_item((ledger, entry), slots.get(entry), hues[ledger], is_found))
+    return Band("ledger disk", f"{ledger:x}.idx", f"index of ledger {ledger}", tuple(items))
+
+
+@lru_cache(16384)
+def _slot_item(
+    key: tuple[int, int], where: tuple[str, int] | None, hue: int, is_found: bool
+) -> Item:
+    slot = FIRST_SLOT + SLOT_SIZE * key[1]
+    if where is None:
+        return _entry("index", "empty", key, hue, note="0", slot=slot)
+    file, offset = where
+    note = f"{file.removesuffix('.log')}:{offset}"
+    place = {"slot": slot, "file": file, "offset": offset}
+    return _entry("index", "slot", key, hue, note=note, found=is_found, **place)
+
+
+def _holes(entries: list[int]) -> Iterator[int]:
+    """Entries without a location between two that have one, if they are few."""
+    for one, next_one in pairwise([-1, *entries]):
+        if next_one - one <= 4:
+            yield from range(one + 1, next_one)
+
+
+def _slots(state: BookieState) -> dict[int, Slots]:
+    """Ledger -> entry id -> (log, offset) in the index; a later log wins."""
+    slots: dict[int, Slots] = {}
+    for file, entries in state.logs.items():
+        for stored in entries:
+            if stored.indexed:
+                slots.setdefault(stored.ledger, {})[stored.entry] = (file, stored.offset)
+    return slots
+
+
+def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
+    """Ledger, entry, file and offset of the entry that was just read from an entry log."""
+    found = state.found
+    if found is None or found.where != "entry log":
+        return None
+    where = _slots(state).get(found.ledger, {}).get(found.entry)
+    return (found.ledger, found.entry, *where) if where else None
+
+
+@lru_cache(16384)
+def _entry(
+    band: str,
+    look: str,
+    key: tuple[int, int],
+    hue: int,
+    *,
+    note: str = "",
+    found: bool = False,
+    **place: str | int,
+) -> Item:
+    ledger, entry = key
+    label = str(entry) if band == "index" else f"{ledger}/{entry}"
+    words = fill(PLACES[f"{band} {look}"], place)
+    return Item("entry", look, ledger, entry, hue, label, note, words, found)

@@ -1,0 +1,150 @@
+"""One item in a band: an entry, a record that is not an entry, padding, LastLogMark.
+
+A ledger has a hue and its number; every state has a second sign beside its colour: a hollow box,
+dashes, or a glyph.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from labkit.views.widgets.bookie_inside.bands import Item
+from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.text_metrics import width_of
+
+WIDTH = 860
+BLOCK, HIGH, GAP = 40, 22, 5
+NOTE = 14
+"""The height of the line below a block."""
+
+LEGEND = (
+    ("put", "in memory only"),
+    ("synced", "synced"),
+    ("done", "no longer needed"),
+    ("replayed", "replayed"),
+    ("written", "written, not synced"),
+    ("unsure", "synced? not known"),
+    ("lost", "lost"),
+    ("empty", "index slot without a location"),
+    ("special", "key, fence, LAC: no entry"),
+    ("pad", "padding"),
+    ("mark", "LastLogMark"),
+    ("found", "just read from here"),
+)
+SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
+_HUES = 6
+_WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
+_FROM = {"replayed": "0 70"}
+"""The direction from which a new block slides in: replay fills the memtable from the journal
+below.
+"""
+
+
+def width_of_item(item: Item) -> float:
+    """The width of an item."""
+    note = width_of(item.note) + 4
+    if item.kind == "mark":
+        return max(_WIDTHS["mark"], note - 12)
+    label = width_of(item.label + SIGNS.get(item.look, ""), bold=True)
+    if item.kind == "special":
+        return rounded(max(label + 18, note))
+    return rounded(max(_WIDTHS.get(item.kind, BLOCK), label + 6, note))
+
+
+@lru_cache(16384)
+def block(item: Item, key: str, kin: str, x: float, y: float) -> Mark:
+    """An item with its top left corner at (x, y)."""
+    width = width_of_item(item)
+    if item.kind in ("entry", "special"):
+        came = _FROM.get(item.look, "0 -40")
+        title, parts = _title(item), _entry(item, width, HIGH)
+        return group(key, *parts, x=x, y=y, title=title, kin=kin, came=came)
+    if item.kind == "mark":
+        return group(key, *_mark(item, width), x=x, y=y, title=item.words)
+    return group(key, *_filler(item, width), x=x, y=y)
+
+
+def _title(item: Item) -> str:
+    return (
+        f"entry {item.entry} of ledger {item.ledger}: {item.words}"
+        if item.kind == "entry"
+        else item.words
+    )
+
+
+def _entry(item: Item, width: float, height: float) -> list[Mark]:
+    place = item.hue % _HUES
+    looks: dict[str, dict[str, Any]] = {
+        "put": {"fill": "page", "stroke": f"hue{place}", "thick": 2},
+        "written": {"fill": "page", "stroke": f"hue{place}", "thick": 2, "dash": "5 3"},
+        "synced": {"fill": f"tint{place}", "stroke": f"hue{place}"},
+        "done": {"fill": "page", "stroke": "line"},
+        "empty": {"fill": "none", "stroke": "line", "dash": "2 2"},
+        "unsure": {"fill": "page", "stroke": "lost", "dash": "4 2"},
+        "lost": {"fill": "none", "stroke": "lost", "dash": "1 3"},
+    }
+    same = {"replayed": "put", "stored": "synced", "slot": "synced"}
+    rx = 3 if item.kind == "entry" else height / 2
+    parts = [rect("box", 0, 0, width, height, rx=rx, **looks[same.get(item.look, item.look)])]
+    inks = {"done": "faint", "empty": "faint", "unsure": "lost", "lost": "lost"}
+    words, middle = item.label + SIGNS.get(item.look, ""), width / 2
+    if words:
+        ink, y = inks.get(item.look, "ink"), height / 2 + 4.5
+        parts.append(text("label", middle, y, words, fill=ink, bold=True, anchor="middle"))
+    if item.note:
+        y = height + NOTE - 1
+        parts.append(text("note", middle, y, item.note, fill="faint", anchor="middle"))
+    if item.found:
+        ring = rect("ring", -2.5, -2.5, width + 5, height + 5, rx=5, stroke="confirmed", thick=2)
+        parts.append(ring)
+    return parts
+
+
+def _mark(item: Item, width: float) -> list[Mark]:
+    x = width / 2
+    parts = [
+        rect("line", x - 1.5, -3, 3, HIGH + 6, fill="confirmed"),
+        path("tip", f"M{rounded(x - 6.5):g} -5h13l-6.5 8z", fill="confirmed"),
+    ]
+    if item.note:
+        note = text(
+            "note", x, HIGH + NOTE - 1, item.note, fill="confirmed", bold=True, anchor="middle"
+        )
+        parts.append(note)
+    return parts
+
+
+def _filler(item: Item, width: float) -> list[Mark]:
+    """An item between blocks: padding, a file's header, preallocated space, a page of the index."""
+    if item.kind == "pad":
+        title = "padding: the next write begins a block"
+        reach = path("reach", f"M0 0h{width:g}v{HIGH}h-{width:g}z", fill="none", title=title)
+        return [path("hatch", hatch(width, HIGH, step=5), stroke="faint"), reach]
+    dash = "3 3" if item.kind in ("tail", "page") else ""
+    frame = (
+        []
+        if item.kind == "gap"
+        else [rect("box", 0, 0, width, HIGH, rx=3, stroke="line", dash=dash)]
+    )
+    label = text("label", width / 2, 15.5, item.label, fill="faint", anchor="middle")
+    return [*frame, label]
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """The legend of the blocks."""
+    parts = []
+    for at, (look, words) in enumerate(LEGEND):
+        kind = look if look in ("special", "pad", "mark") else "entry"
+        shown = {"found": "put", "special": "synced"}.get(look, look)
+        item = Item(kind, shown, hue=0, found=look == "found")
+        sample = (
+            _mark(item, 28)
+            if kind == "mark"
+            else _filler(item, 28)
+            if kind == "pad"
+            else _entry(item, 28, HIGH)
+        )
+        said = text("words", 38, 15.5, words, fill="faint")
+        x, y = 12 + 212 * (at % 4), 8 + 30 * (at // 4)
+        parts.append(group(look, *sample, said, x=x, y=y))
+    return picture(WIDTH, 8 + 30 * -(-len(LEGEND) // 4), "What the blocks mean", *parts)

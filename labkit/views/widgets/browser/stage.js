@@ -1,0 +1,157 @@
+// Draws any scene, and knows nothing of what it shows: compares the tree of numbers on the page with
+// the one to draw, and changes what differs.  What is the same number is not looked into.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SMOOTH_MS = 200;
+const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
+
+/** @typedef {import("./film.js").Film} Film */
+/** @typedef {{ attributes: Record<string, string>, text: string, move?: number[] }} Own */
+/**
+ * @typedef {{ element: SVGElement, film: Film | null, row: number, head: Own,
+ *   children: Map<string, Drawn> }} Drawn a mark on the page, and what it was drawn from
+ */
+
+export class Stage {
+  /** @type {Film} what is drawn now */
+  film;
+  /** @type {Drawn | undefined} */
+  root;
+  smooth = false;
+  /** @type {Set<Drawn>} */
+  moving = new Set();
+
+  /** The picture, once something is drawn. */
+  get element() {
+    if (!this.root) throw new Error("nothing is drawn yet");
+    return this.root.element;
+  }
+
+  /**
+   * Show that scene of the film at a position of the clock.  smooth: what moved slides there.
+   * @param {Film} film
+   * @param {number} row
+   * @param {number} position
+   */
+  draw(film, row, position, smooth = false) {
+    Object.assign(this, { film, smooth });
+    this.root ??= this.made(row);
+    this.update(this.root, row);
+    for (const node of this.moving) {
+      if (node.head.move && this.element.contains(node.element)) {
+        node.element.setAttribute("transform", moved(node.head.move, position));
+      } else this.moving.delete(node);
+    }
+  }
+
+  /** @param {number} row @returns {Drawn} */
+  made(row) {
+    const element = /** @type {SVGElement} */ (
+      document.createElementNS(SVG, this.film.head(row).tag)
+    );
+    return {
+      element,
+      film: null,
+      row: -1,
+      head: { attributes: {}, text: "" },
+      children: new Map(),
+    };
+  }
+
+  /** @param {Drawn} node @param {number} row */
+  update(node, row) {
+    if (node.row === row && node.film === this.film) return;
+    this.dress(node, this.film.head(row));
+    this.arrange(node, this.film.rows[row].children);
+    Object.assign(node, { row, film: this.film });
+  }
+
+  /** @param {Drawn} node @param {Own} head */
+  dress(node, head) {
+    const { element, head: old } = node;
+    if (old === head) return;
+    for (const name in old.attributes) {
+      if (!(name in head.attributes)) element.removeAttribute(name);
+    }
+    for (const [name, value] of Object.entries(head.attributes)) {
+      const before = old.attributes[name];
+      if (before === value) continue;
+      write(element, name, value);
+      if (this.smooth && before !== undefined) slide(element, name, before, value);
+    }
+    if (old.move && !head.move && !("transform" in head.attributes)) {
+      element.removeAttribute("transform");
+    }
+    if (old.text !== head.text) element.textContent = head.text;
+    node.head = head;
+    if (head.move) this.moving.add(node);
+  }
+
+  /** @param {Drawn} node @param {number[]} rows */
+  arrange(node, rows) {
+    const before = node.children, { element } = node;
+    node.children = new Map(rows.map((row) => {
+      const key = this.film.key(row), known = before.get(key), child = known ?? this.made(row);
+      this.update(child, row);
+      if (!known && this.smooth && before.size && !child.head.move) {
+        if (element.isConnected) appear(child.element);
+      }
+      return [key, child];
+    }));
+    for (const [key, child] of before) if (node.children.get(key) !== child) child.element.remove();
+    let next = element.firstChild;
+    for (const child of node.children.values()) {
+      if (child.element === next) next = next.nextSibling;
+      else element.insertBefore(child.element, next);
+    }
+  }
+}
+
+/** @param {Element} element @param {string} name @param {string} value */
+function write(element, name, value) {
+  if (name === "xmlns") element.setAttributeNS("http://www.w3.org/2000/xmlns/", name, value);
+  else element.setAttribute(name, value);
+}
+
+/**
+ * What is new fades in, and slides to its place if it says where it came from.
+ * @param {SVGElement} element
+ */
+function appear(element) {
+  element.animate({ opacity: [0, 1] }, SMOOTH_MS);
+  const { came } = element.dataset;
+  if (!came) return;
+  const from = came.replace(/(\S+) (\S+)/, "$1px $2px");
+  element.animate({ translate: [from, "0px 0px"] }, { duration: SMOOTH_MS, easing: "ease-out" });
+}
+
+/**
+ * The attribute has its new value at once; what the eye sees slides there.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} before
+ * @param {string} value
+ */
+function slide(element, name, before, value) {
+  const timing = { duration: SMOOTH_MS, easing: "ease-out" };
+  const px = (/** @type {string} */ text) =>
+    text.replace(/translate\((\S+) (\S+)\)/, "translate($1px, $2px)");
+  if (name === "transform") element.animate({ transform: [px(before), px(value)] }, timing);
+  else if (SLIDING.includes(name) && element.tagName !== "text") {
+    element.animate({ [name]: [`${before}px`, `${value}px`] }, timing);
+  }
+}
+
+const tenth = (/** @type {number} */ value) =>
+  Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;
+
+/**
+ * Where a mark on its way is: `Move.at` in labkit/views/widgets/scene.py is the same formula.
+ * @param {number[]} move
+ * @param {number} position
+ */
+function moved([start, end, dx, dy], position) {
+  const part = (position - start) / Math.max(end - start, 1);
+  const left = 1 - Math.min(Math.max(part, 0), 1);
+  return `translate(${tenth(dx * left)} ${tenth(dy * left)})`;
+}

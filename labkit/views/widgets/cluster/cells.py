@@ -1,0 +1,155 @@
+"""One entry on one bookie: a cell and its looks.  Every look has a second sign beside its colour: a
+shape, a hatch, a dash, or words.
+"""
+
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from labkit.system.trace.fold import Copy
+from labkit.system.trace.sentence import COPIES, fill
+from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.text_metrics import width_of
+
+ROW, CELL = 28, 20
+"""The heights of a row, and of the cell in it; the rest is for the entry's wire."""
+
+LEGEND = (
+    ("sent", "sent, and not there"),
+    ("memtable", "in memtable only"),
+    ("durable", "journal synced"),
+    ("flushed", "in the entry log, too"),
+    ("hatched", "bookie is down"),
+    ("stopped", "bookie is paused"),
+    ("failed", "no acknowledgement"),
+    ("lost", "lost with memory"),
+    ("damaged", "damaged on disk"),
+    ("acked", "acknowledged"),
+    ("read", "read from here"),
+    ("reading", "latest read"),
+    ("adds", "an add on its way"),
+    ("acks", "its acknowledgement"),
+)
+"""The looks in the legend, in order."""
+
+_SHAPES: dict[str, dict[str, Any]] = {
+    "sent": {"rx": 9, "fill": "page", "stroke": "stored", "thick": 2, "dash": "3 2"},
+    "memtable": {"rx": 3, "fill": "page", "stroke": "stored", "thick": 2},
+    "durable": {"rx": 3, "fill": "stored"},
+    "flushed": {"rx": 3, "fill": "stored"},
+    "hatched": {"rx": 3, "fill": "page", "stroke": "lost"},
+    "stopped": {"rx": 3, "fill": "page", "stroke": "stored"},
+    "failed": {"rx": 3, "stroke": "lost", "dash": "4 2"},
+    "lost": {"rx": 3, "stroke": "lost", "dash": "1 3"},
+    "damaged": {"rx": 3, "fill": "page", "stroke": "lost", "thick": 2},
+}
+_INKS = {
+    "durable": "page",
+    "flushed": "page",
+    "sent": "ink",
+    "memtable": "stored",
+    "stopped": "stored",
+}
+_WORDS = {"failed": "no ack", "lost": "lost", "memtable": "memory", "damaged": "damaged"}
+_GLYPHS = {"acked": "✓", "read": "◂"}
+
+
+def look_of(copy: Copy, bookie_state: str) -> str:
+    """The look of a copy; a stored copy on a bookie that does not answer is hatched."""
+    if copy.damaged:
+        return "damaged"
+    if copy.state in ("memtable", "durable", "flushed"):
+        return {"down": "hatched", "paused": "stopped"}.get(bookie_state, copy.state)
+    return copy.state
+
+
+def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: str) -> str:
+    """A cell in words, such as `entry 3 of ledger 7 on bookie-1: durable, journal 1a.txn`."""
+    words = fill(COPIES[copy.state], asdict(copy))
+    words += ", damaged: its digest does not match" if copy.damaged else ""
+    words += f", read from here {copy.reads} times" if copy.reads > 1 else ""
+    words += ", read from here" if copy.reads == 1 else ""
+    away = f" ({bookie} is {bookie_state})" if bookie_state in ("down", "paused") else ""
+    return f"entry {entry} of ledger {ledger} on {bookie}: {words}{away}"
+
+
+@lru_cache(8192)
+def cell(
+    copy: Copy, entry: int, ledger: int, bookie: str, state: str, width: float, is_latest: bool
+) -> Mark:
+    """The cell in its row of the ledger, at the column's left edge."""
+    look = look_of(copy, state)
+    parts = [*shape(look, width, str(entry))]
+    ink = "page" if look in ("durable", "flushed") else "ink"
+    if copy.acked and look not in ("hatched", "stopped", "failed", "lost", "damaged"):
+        parts.append(text("acked", width - 10, 14.5, _GLYPHS["acked"], fill=ink, anchor="middle"))
+    if copy.reads and look != "damaged":
+        parts.append(text("read", 15, 14.5, _GLYPHS["read"], fill=ink, anchor="middle"))
+    if is_latest:
+        parts.append(_ring(width))
+    title = copy_title(copy, entry, ledger, bookie, state)
+    return group(str(entry), *parts, y=ROW * entry, title=title, kin=f"e{ledger}-{entry}")
+
+
+def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Mark, ...]:
+    """A cell's box and its label; without a label it is a sample for the legend."""
+    if look == "sent":
+        width = min(width, 34)
+    box = rect("box", 0, 0, width, height, **_SHAPES[look])
+    parts = [box]
+    if look in ("hatched", "stopped"):
+        stroke = "lost" if look == "hatched" else "stored"
+        parts.append(path("hatch", hatch(width, height, falling=look == "stopped"), stroke=stroke))
+    if look == "flushed":
+        parts += [rect(f"bar {x}", x, 0, 1.5, height, fill="page") for x in (3, 6)]
+    if look == "damaged":
+        left = f"M{width * 0.3:g} 0l-5 7l7 4l-6 {height - 11:g}"
+        right = f"M{width * 0.7:g} 0l5 8l-7 3l5 {height - 11:g}"
+        parts.append(path("crack", left + right, stroke="lost", thick=1.5))
+    words = f"{label} {_WORDS[look]}" if label and look in _WORDS else label
+    words = words if width_of(words, bold=True) < width - 26 else label
+    if label and look in ("hatched", "stopped", "damaged"):
+        plate = width_of(words, bold=True) + 8
+        parts.append(rect("plate", (width - plate) / 2, 2, plate, height - 4, rx=3, fill="page"))
+    ink = _INKS.get(look, "lost")
+    if words:
+        parts.append(text("label", width / 2, 14.5, words, fill=ink, bold=True, anchor="middle"))
+    return tuple(parts)
+
+
+def _ring(width: float) -> Mark:
+    return rect("ring", -2, -2, width + 4, CELL + 4, rx=5, stroke="confirmed", thick=2)
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """What the signs mean."""
+    parts = []
+    for place, (look, words) in enumerate(LEGEND):
+        x, y = 12 + 212 * (place % 4), 8 + 26 * (place // 4)
+        sample: tuple[Mark, ...]
+        if look in _GLYPHS:
+            sample = (text("glyph", 14, 13, _GLYPHS[look], anchor="middle", bold=True),)
+        elif look == "reading":
+            sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
+        elif look in ("adds", "acks"):
+            sample = (sign(look, 14, 8),)
+        else:
+            sample = shape(look, 28, "", 16)
+        label = text("words", 36, 13, words, fill="faint")
+        parts.append(group(look, *sample, label, x=x, y=y))
+    return picture(860, 8 + 26 * -(-len(LEGEND) // 4), "What the signs mean", *parts)
+
+
+@lru_cache(16)
+def sign(what: str, x: float, y: float) -> Mark:
+    """The sign of a message on a wire."""
+    if what == "adds":
+        return rect("sign", x - 9, y - 4, 18, 8, rx=4, fill="stored", stroke="page")
+    if what == "acks":
+        return path("sign", f"M{x - 7:g} {y:g}l10 -5v10z", fill="well", stroke="page")
+    if what == "reads":
+        return path(
+            "sign", f"M{x + 7:g} {y:g}l-10 -5v10z", fill="page", stroke="confirmed", thick=1.5
+        )
+    return rect("sign", x - 9, y - 4, 18, 8, rx=1, fill="confirmed", stroke="page")

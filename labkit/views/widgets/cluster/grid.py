@@ -1,0 +1,339 @@
+"""Bookies as columns, entries as rows, and messages in flight: the part of a picture that the
+cluster view and the timeline share.
+
+The clients are at the left.  Each entry has a row with a wire below it, along which adds run to the
+bookies, and acknowledgements run back.  Of a long ledger only some rows are visible, those of the
+latest pushes and reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from labkit.system.trace.events import Event
+from labkit.system.trace.fold import Bookie, ClusterState, Copy, Fold, Ledger, Read, Segment
+from labkit.views.widgets.captions import FirstTimes, note
+from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign
+from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
+from labkit.views.widgets.display_clock import Hop
+from labkit.views.widgets.run import Places
+from labkit.views.widgets.scene import Kept, Mark, Move, group, path, text
+
+MOST_PITCH = 150
+
+_SHOWS = ("add.pushed", "read.sent", "entry.copied")
+"""Kinds of events that bring their entry's row into sight."""
+_FLIGHTS = {
+    "memtable.put": "adds",
+    "add.acked": "acks",
+    "read.served": "reads",
+    "read.done": "answers",
+    "read.failed": "reads",
+}
+"""The message on a wire, by the kind of event with which it arrives."""
+_HOME = ("add.acked", "read.done", "read.failed")
+"""The messages that arrive at the client."""
+
+
+NONE: Mapping[str, str] = {}
+
+
+class Layout(NamedTuple):
+    """width: of the whole picture.  gutter: the space left of the columns.  pitch: the distance
+    between columns.  top: the first row's, from the top of the headings.
+    """
+
+    width: float
+    gutter: float
+    pitch: float
+    top: float
+    rows: int
+
+    @property
+    def column(self) -> float:
+        """The width of a column."""
+        return self.pitch - 6
+
+    @property
+    def bottom(self) -> float:
+        """Of the columns."""
+        return self.top + ROW * self.rows + 4
+
+
+class Grid:
+    """Folds the events of a run and draws one ledger.
+
+    places: the events' places on the clock.  ledger: its id; None: the newest at the moment. acts:
+    the faults that a reader can cause.  rows: the number of visible rows.  run: the prefix of a
+    bookie's name in a click's message.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        width: float,
+        gutter: float,
+        bookies: Sequence[str],
+        *,
+        ledger: int | None = None,
+        acts: tuple[str, ...] = (),
+        rows: int = 16,
+        run: str = "",
+    ) -> None:
+        self.places, self.ledger, self.acts = places, ledger, acts
+        self.fold = Fold(bookies)
+        self._width, self._gutter, self._run = width, gutter, run
+        self._rows, self._first = rows, 0
+        self._kept = Kept()
+        self._cut: dict[str, set[str]] = {}
+        self._flying: dict[int, Hop] = {}
+        self._lost: set[str] = set()
+        self.firsts = FirstTimes(places)
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        self.fold.take(event)
+        self.firsts.take(event)
+        if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
+            self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
+        elif event.kind == "ledger.created" and event.ledger == self.shown():
+            self._first = 0
+        for hop in self.places.departing.get(event.seq, ()):
+            if hop.came.kind in _FLIGHTS:
+                self._flying[hop.came.seq] = hop
+        self._flying.pop(event.seq, None)
+        if event.kind == "link.cut":
+            self._cut.setdefault(event.peer, set()).add(event.node)
+        elif event.kind == "link.healed":
+            self._cut.get(event.peer, set()).discard(event.node)
+
+    def shown(self) -> int:
+        """The ledger that is drawn, -1 when there is none yet."""
+        return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
+
+    @property
+    def layout(self) -> Layout:
+        """Where things are."""
+        pitch = (self._width - self._gutter - 8) // max(len(self.fold.bookies), 1)
+        found = Layout(self._width, self._gutter, min(MOST_PITCH, pitch), 0, self._rows)
+        acts = ACTS * act_lines(self.acts, found.column)
+        return found._replace(top=HEAD + acts + 4)
+
+    def marks(self, state: ClusterState, remarks: Mapping[str, str] = NONE) -> Mark:
+        """The picture of the state.  remarks: further words in a bookie's heading."""
+        ledger_id, layout = self.shown(), self.layout
+        ledger = state.ledgers.get(ledger_id, Ledger())
+        x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
+        flying = [hop for hop in self._flying.values() if hop.came.ledger == ledger_id]
+        columns = [
+            self._column(name, bookie, ledger_id, ledger, x[name], remarks.get(name, ""))
+            for name, bookie in state.bookies.items()
+        ]
+        cells = [
+            self._cells(name, bookie, ledger_id, state.read, flying, (x[name], layout.column))
+            for name, bookie in state.bookies.items()
+        ]
+        return self._kept.part(
+            "grid",
+            _grid,
+            self._kept.part("columns", _columns, *columns),
+            self._kept.part(
+                "sheet",
+                _sheet,
+                layout.top - ROW * self._first,
+                _ids(self._first, self._last(ledger, state, ledger_id), ledger_id, layout.gutter),
+                _lines(ledger, self._first, layout, len(x)),
+                self._kept.part("cells", _columns, *cells),
+                self._flights(flying, x, layout),
+            ),
+            *self._notes(ledger_id, x, layout),
+        )
+
+    def _last(self, ledger: Ledger, state: ClusterState, ledger_id: int) -> int:
+        """The last visible entry."""
+        held = (
+            next(reversed(bookie.entries.get(ledger_id, {})), -1)
+            for bookie in state.bookies.values()
+        )
+        last = max(ledger.last_add_pushed, ledger.last_add_confirmed, *held, -1)
+        return min(last, self._first + self._rows - 1)
+
+    def _column(
+        self,
+        name: str,
+        bookie: Bookie,
+        ledger_id: int,
+        ledger: Ledger,
+        x: float,
+        remark: str,
+    ) -> Mark:
+        ensemble = ledger.segments[-1].ensemble if ledger.segments else ()
+        place = ensemble.index(name) if name in ensemble else -1
+        copies = bookie.entries.get(ledger_id, _NO_COPIES)
+        is_lost = bookie.state == "down" or name in self._lost
+        lost = sum(copy.state == "lost" for copy in copies.values()) if is_lost else 0
+        if lost:
+            self._lost.add(name)
+        words = [f"{lost} lost"] if lost else []
+        words += ["cut off"] if self._cut.get(name) else []
+        said = ", ".join((*words, remark) if remark else words)
+        return _column(name, bookie.state, place, said, x, self.layout, self.acts, self._run)
+
+    def _cells(
+        self,
+        name: str,
+        bookie: Bookie,
+        ledger_id: int,
+        read: Read | None,
+        flying: Sequence[Hop],
+        place: tuple[float, float],
+    ) -> Mark:
+        latest = -1
+        if read and read.state != "failed" and (read.ledger, read.bookie) == (ledger_id, name):
+            latest = read.entry
+        coming = tuple(
+            hop.came.entry
+            for hop in flying
+            if hop.came.node == name and hop.came.kind == "memtable.put"
+        )
+        sight = range(self._first, self._first + self._rows)
+        copies = bookie.entries.get(ledger_id, _NO_COPIES)
+        return self._kept.part(
+            ("cells", name),
+            _cells_of,
+            *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
+        )
+
+    def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: Layout) -> Mark:
+        sight = range(self._first, self._first + self._rows)
+        return group(
+            "flights",
+            *(
+                _flight(hop, x[bookie] + layout.column / 2, layout.gutter)
+                for hop in flying
+                if hop.came.entry in sight
+                and (bookie := hop.came.peer if hop.came.kind in _HOME else hop.came.node) in x
+            ),
+        )
+
+    def _notes(self, ledger_id: int, x: dict[str, float], layout: Layout) -> list[Mark]:
+        """The words beside an event that is the first of its kind."""
+        event = self.firsts.event
+        if event is None:
+            return []
+        bookie = next((name for name in (event.peer, event.node) if name in x), "")
+        if event.ledger not in (-1, ledger_id):
+            return []
+        left, row = x.get(bookie, 0.0) + 10, event.entry - self._first
+        # Below the headings, whose buttons it would cover: its neighbours', too.
+        y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else layout.top - 4
+        if event.kind == "ledger.closed":
+            y = layout.bottom
+        return [note(self.firsts.words, left, y + 3, layout.width - 6, layout.bottom)]
+
+
+_NO_COPIES: dict[int, Copy] = {}
+
+
+def _grid(*parts: Mark) -> Mark:
+    return group("grid", *parts)
+
+
+def _columns(*columns: Mark) -> Mark:
+    return group("columns", *columns)
+
+
+@lru_cache(2048)
+def _column(
+    name: str,
+    state: str,
+    place: int,
+    words: str,
+    x: float,
+    layout: Layout,
+    acts: tuple[str, ...],
+    run: str,
+) -> Mark:
+    box = column(state, place >= 0, layout.column, layout.bottom)
+    return group(name, box, head(name, state, place, words, layout.column, acts, run), x=x)
+
+
+def _sheet(y: float, *parts: Mark) -> Mark:
+    return group("sheet", *parts, y=y)
+
+
+@lru_cache(512)
+def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
+    return group(
+        "ids",
+        *(
+            group(
+                str(entry),
+                text("id", gutter - 8, 14.5, str(entry), fill="faint", anchor="end"),
+                y=ROW * entry,
+                kin=f"e{ledger_id}-{entry}",
+            )
+            for entry in range(first, last + 1)
+        ),
+    )
+
+
+@lru_cache(1024)
+def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
+    """The lines at the beginnings of segments, at LastAddConfirmed and at LastAddPushed."""
+    right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
+    lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
+    parts = [
+        _line(f"from {each.first_entry}", each.first_entry, right, "faint", _stored(each))
+        for each in ledger.segments[1:]
+        if each.first_entry in sight
+    ]
+    if lap > lac and lap in sight:
+        parts.append(_line("lap", lap + 1, right, "faint", "LastAddPushed", f"LAP {lap}"))
+    if lac in sight:
+        words = "LastAddConfirmed: readers may read up to here"
+        parts.append(_line("lac", lac + 1, right, "confirmed", words, f"LAC {lac}"))
+    return group("lines", *parts)
+
+
+def _stored(segment: Segment) -> str:
+    return f"from entry {segment.first_entry} on: {', '.join(segment.ensemble)}"
+
+
+def _line(key: str, row: int, right: float, colour: str, title: str, label: str = "") -> Mark:
+    dash = {"lac": "", "lap": "8 4"}.get(key, "2 3")
+    thick = 2 if key == "lac" else 1
+    line = path("line", f"M0 0H{right:g}", stroke=colour, thick=thick, dash=dash)
+    words = (text("label", 0, -4, label, fill=colour, bold=True, halo=True),) if label else ()
+    kin = f"line-{key.replace(' ', '-')}"
+    return group(key, line, *words, y=ROW * row - 1, title=title, kin=kin)
+
+
+def _cells_of(
+    name: str,
+    state: str,
+    copies: dict[int, Copy],
+    ledger_id: int,
+    sight: range,
+    latest: int,
+    coming: Sequence[int],
+    place: tuple[float, float],
+) -> Mark:
+    x, width = place
+    found = (
+        cell(copies[entry], entry, ledger_id, name, state, width - 12, entry == latest)
+        for entry in sight
+        if entry in copies and not (copies[entry].state == "sent" and entry in coming)
+    )
+    return group(name, *found, x=x + 6)
+
+
+@lru_cache(4096)
+def _flight(hop: Hop, x: float, gutter: float) -> Mark:
+    """A message in flight: drawn where it arrives, moved back by the rest of its way."""
+    wire, home = ROW * hop.came.entry + CELL + 4, gutter * 0.4
+    is_home = hop.came.kind in _HOME
+    here, there = (home, x) if is_home else (x, home)
+    move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
+    what = _FLIGHTS[hop.came.kind]
+    return group(f"{hop.came.seq}", sign(what, here, wire), move=move)

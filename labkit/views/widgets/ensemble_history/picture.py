@@ -1,0 +1,336 @@
+"""The ensemble history as a scene: moments below each other, entries from left to right, and a cell
+for each entry on every bookie that should have it.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
+
+from labkit.system.trace.events import Event
+from labkit.views.widgets.bookie_row import Chips
+from labkit.views.widgets.ensemble_history.moments import (
+    History,
+    Moment,
+    Place,
+    Stretch,
+    moments_of,
+)
+from labkit.views.widgets.run import in_ms
+from labkit.views.widgets.scene import Kept, Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
+
+WIDTH, MARGIN, STORY = 860, 8, 226
+BOX, GAP, LINE = 22, 12, 15
+"""The heights of a place, of the space between two moments, and of a line of words."""
+MOST_CELL, LEAST_COLUMN = 22, 58
+MOST_COLUMNS = 8
+"""The largest number of moments drawn; of a longer history the last ones."""
+GLYPHS = {
+    "created": "+",
+    "change": "●",
+    "deferred": "◌",
+    "closed": "■",
+    "down": "✕",
+    "back": "▲",
+    "recovery": "◆",
+    "lost": "✕",
+    "marked": "!",
+    "repaired": "✓",
+}
+LEGEND = (
+    ("held", "durable here"),
+    ("missing", "should be here"),
+    ("new", "took a place"),
+    ("down", "does not answer"),
+    ("deferred", "not in the metadata yet"),
+)
+
+
+class Column(NamedTuple):
+    """Entries that were always in one segment together, the column's left edge, and the width of an
+    entry.
+
+    The last column has no end while the ledger is open.
+    """
+
+    first: int
+    last: int
+    words: str
+    x: float
+    end: float
+    cell: float
+    names: float
+
+
+def columns_of(moments: Sequence[Moment]) -> tuple[Column, ...]:
+    """The ranges of entries, cut at every entry at which a segment ever began."""
+    firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
+    end = moments[-1].stretches[-1].last
+    lasts = [*(first - 1 for first in firsts[1:]), end]
+    open_end = "" if moments[-1].is_closed else " …"
+    spans = list(zip(firsts, lasts, strict=True))[-MOST_COLUMNS:]
+    names = {p.bookie for moment in moments for each in moment.stretches for p in each.places}
+    wanted = max(width_of(name + " ✕", bold=True) for name in names) + 14
+    left, room = MARGIN + STORY, WIDTH - 2 * MARGIN - STORY
+    label = min(wanted, room / len(spans) * 0.6)
+    spare = room - max(label + 8, LEAST_COLUMN) * len(spans)
+    count = sum(max(last - first + 1, 1) for first, last in spans)
+    cell = max(min(MOST_CELL, spare / count), 0.4)
+    columns, x = list[Column](), float(left)
+    for first, last in spans:
+        width = max(label + 8, LEAST_COLUMN) + cell * max(last - first + 1, 1)
+        words = span_of(first, last) + (open_end if first == firsts[-1] else "")
+        columns.append(Column(first, last, words, x, x + width, cell, label))
+        x += width
+    return tuple(columns)
+
+
+def span_of(first: int, last: int) -> str:
+    """Entries in words."""
+    if last < first:
+        return f"from {first}"
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+class EnsemblePicture:
+    """Draws the history of one ledger; `rows` moments are visible at once."""
+
+    hush_at = None
+
+    def __init__(
+        self, events: Sequence[Event], ledger_id: int, acts: tuple[str, ...], rows: int
+    ) -> None:
+        self.history = History(ledger_id)
+        moments = moments_of(events, ledger_id)
+        self.columns = columns_of(moments)
+        size = len(moments[0].stretches[0].places)
+        lines = max(len(lines_of(moment.words, STORY - 30)) for moment in moments)
+        self._pitch = max(BOX * size, LINE * (1 + min(lines, 4))) + GAP
+        self._rows = min(rows, len(moments))
+        end = History(ledger_id)
+        for event in events:
+            end.take(event)
+        self._chips = Chips(end.nodes, acts, WIDTH - 2 * MARGIN)
+        self._kept = Kept()
+
+    def hush(self) -> None:
+        """No words about first events: each moment has its own."""
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        self.history.take(event)
+
+    def scene(self) -> Mark:
+        """The picture: the last moment shows the present state, the others stay as they were."""
+        top = 34 + self._chips.height + 20
+        first = max(len(self.history.moments) - self._rows, 0)
+        parts = [_head(self.history.ledger_id, self.columns, top, first)]
+        parts += self._chips.marks(self.history.nodes, MARGIN, 32)
+        bands = [
+            self._band(number, number == len(self.history.moments) - 1)
+            for number in range(first, len(self.history.moments))
+        ]
+        sheet = group("moments", *bands, y=top - self._pitch * first)
+        height = top + self._pitch * self._rows + 4
+        return picture(WIDTH, height, self.summary(), *parts, sheet)
+
+    def summary(self) -> str:
+        """The picture in one line of words."""
+        ledger_id, moments = self.history.ledger_id, self.history.moments
+        if not moments:
+            return f"Ensemble history: ledger {ledger_id} is not there yet"
+        last = moments[-1]
+        stored = "; ".join(
+            f"{span_of(each.first, each.last)} on {', '.join(p.bookie for p in each.places)}"
+            for each in self.history.now()
+        )
+        state = "closed" if last.is_closed else "open"
+        return f"Ensemble history: ledger {ledger_id}, {len(moments)} moments; {state}, {stored}"
+
+    def _band(self, number: int, is_last: bool) -> Mark:
+        moment = self.history.moments[number]
+        stretches = self.history.now() if is_last else moment.stretches
+        return self._kept.part(
+            number,
+            _band,
+            *(
+                number,
+                moment,
+                stretches,
+                self.columns,
+                self.history.ledger_id,
+                self._pitch,
+                is_last,
+            ),
+        )
+
+
+def _head(ledger_id: int, columns: Sequence[Column], top: float, before: int) -> Mark:
+    parts = [
+        text("title", MARGIN, 21, f"Ledger {ledger_id}: where it is stored", size=14, bold=True),
+        *(
+            text(str(each.first), each.x + 4, top - 8, _fit(each, columns), fill="faint")
+            for each in columns
+        ),
+    ]
+    if before:
+        parts.append(text("before", MARGIN, top - 8, f"⋮ {before} earlier", fill="faint"))
+    return group("head", *parts)
+
+
+def _fit(column: Column, columns: Sequence[Column]) -> str:
+    room = column.end - column.x - 6
+    words = f"entries {column.words}" if column is columns[0] else column.words
+    return fitted(words if width_of(words) <= room else column.words, room)
+
+
+def _band(
+    number: int,
+    moment: Moment,
+    stretches: tuple[Stretch, ...],
+    columns: tuple[Column, ...],
+    ledger_id: int,
+    pitch: float,
+    is_last: bool,
+) -> Mark:
+    """A moment: what happened, and the bookies of each entry."""
+    ink = "lost" if moment.kind in ("down", "lost", "marked") else "ink"
+    lines = lines_of(moment.words, STORY - 30)
+    shown = (*lines[:3], fitted(" ".join(lines[3:]), STORY - 30)) if len(lines) > 4 else lines
+    behind = rect("now", 2, -4, WIDTH - 4, pitch - 4, rx=5, fill="box") if is_last else None
+    rule = path("rule", f"M{MARGIN} -5H{WIDTH - MARGIN}", stroke="line")
+    story = group(
+        "story",
+        text("glyph", MARGIN + 2, 13, GLYPHS[moment.kind], fill=ink, bold=True),
+        text("time", MARGIN + 20, 13, in_ms(moment.time_us), fill="faint"),
+        *(
+            text(f"line {at}", MARGIN + 20, 13 + LINE * (at + 1), line, fill=ink)
+            for at, line in enumerate(shown)
+        ),
+        title=f"{in_ms(moment.time_us)}: {moment.words}",
+    )
+    return group(
+        str(number),
+        *([behind] if behind else []),
+        rule,
+        story,
+        *(_stretch(each, columns, ledger_id) for each in stretches),
+        y=pitch * number,
+    )
+
+
+@lru_cache(1024)
+def _stretch(stretch: Stretch, columns: tuple[Column, ...], ledger_id: int) -> Mark:
+    seen = [c for c in columns if stretch.first <= c.first <= max(stretch.last, stretch.first)]
+    if not seen:
+        return group(str(stretch.first))
+    return group(
+        str(stretch.first),
+        *(
+            _place(place, at, stretch, tuple(seen), ledger_id)
+            for at, place in enumerate(stretch.places)
+        ),
+    )
+
+
+@lru_cache(4096)
+def _place(
+    place: Place, at: int, stretch: Stretch, columns: tuple[Column, ...], ledger_id: int
+) -> Mark:
+    left, right = columns[0].x + 2, columns[-1].end - 4
+    parts = [frame(right - left, place, stretch.is_deferred)]
+    is_away = place.state in ("down", "paused")
+    name = f"{place.bookie} ✕" if is_away else place.bookie
+    ink = "lost" if is_away else "ink"
+    shown = fitted(name, columns[0].names - 8, bold=True)
+    if is_away:
+        width = width_of(shown, bold=place.is_new) + 6
+        parts.append(rect("plate", 3, 2, width, BOX - 7, rx=3, fill="page"))
+    parts.append(text("name", 6, 14, shown, fill=ink, bold=place.is_new))
+    for column in columns:
+        due = [entry for entry in place.due if column.first <= entry <= column.last]
+        x = column.x - left
+        if column.cell >= 7:
+            parts += [_cell(entry, entry in place.held, column, x, ledger_id) for entry in due]
+        else:
+            parts += _runs(due, frozenset(place.held), column, x)
+    return group(
+        f"{at}",
+        *parts,
+        x=left,
+        y=BOX * at,
+        title=_words_of(place, stretch),
+        kin=f"n-{place.bookie}",
+    )
+
+
+def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -> Mark:
+    """The cell of an entry, with its id if there is room."""
+    width = column.cell - 2
+    fill, dash = ("stored", "") if is_held else ("page", "3 2")
+    box = rect("box", 0, 3, width, 13, rx=2, fill=fill, stroke="stored", dash=dash)
+    label = str(entry)
+    has_room = width_of(label) <= width - 1
+    ink = "page" if is_held else "stored"
+    words = [text("id", width / 2, 14, label, fill=ink, anchor="middle")] if has_room else []
+    where = rounded(x + column.names + column.cell * (entry - column.first))
+    title = f"entry {entry}: {'durable' if is_held else 'not there'}"
+    return group(f"e{entry}", box, *words, x=where, title=title, kin=f"e{ledger_id}-{entry}")
+
+
+def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) -> list[Mark]:
+    """Many entries: runs of neighbours are drawn as bars."""
+    parts = []
+    cells = ((entry in held, at, entry) for at, entry in enumerate(due))
+    for (is_held, _), run in groupby(cells, key=lambda cell: (cell[0], cell[2] - cell[1])):
+        entries = [entry for _, _, entry in run]
+        left = x + column.names + column.cell * (entries[0] - column.first)
+        width = max(column.cell * len(entries) - 0.2, 0.5)
+        fill = "stored" if is_held else "page"
+        parts.append(rect(f"e{entries[0]}", left, 4, width, 11, fill=fill, stroke="stored"))
+    return parts
+
+
+def frame(width: float, place: Place, is_deferred: bool) -> Mark:
+    """The box of a place."""
+    is_away = place.state in ("down", "paused")
+    stroke = "lost" if is_away else "ink" if place.is_new else "line"
+    thick, dash = (2 if place.is_new else 1), ("4 3" if is_deferred else "")
+    box = rect(
+        "box", 0, 0, width, BOX - 3, rx=4, fill="page", stroke=stroke, thick=thick, dash=dash
+    )
+    lines = path("hatch", hatch(width, BOX - 3, step=9), stroke="lost")
+    return group("frame", box, *([lines] if is_away else []))
+
+
+def _words_of(place: Place, stretch: Stretch) -> str:
+    missing = [str(entry) for entry in place.due if entry not in place.held]
+    lacks = (
+        f", without {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
+    )
+    entries = span_of(stretch.first, stretch.last)
+    counts = f"{len(place.held)} of {len(place.due)} copies"
+    return f"{place.bookie}, of entries {entries}: {counts}{lacks}; {place.state}"
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """The legend of boxes and cells."""
+    samples = {
+        "held": Place("", "up", (), ()),
+        "missing": Place("", "up", (), ()),
+        "new": Place("", "up", (), (), is_new=True),
+        "down": Place("", "down", (), ()),
+        "deferred": Place("", "up", (), ()),
+    }
+    parts, x = list[Mark](), 12.0
+    for look, words in LEGEND:
+        sample = frame(28, samples[look], look == "deferred")
+        if look in ("held", "missing"):
+            dash = "" if look == "held" else "3 2"
+            fill = "stored" if look == "held" else "page"
+            sample = rect("box", 0, 3, 28, 13, rx=2, fill=fill, stroke="stored", dash=dash)
+        parts.append(group(look, sample, text("words", 36, 14, words, fill="faint"), x=x, y=8))
+        x += 60 + width_of(words)
+    return picture(WIDTH, 34, "What the signs mean", *parts)

@@ -1,0 +1,80 @@
+"""The lineage of a message: from the four numbers of its MessageID down to bytes in files.
+
+MessageID -> partition -> ledger of its chain -> entry -> place in the batch -> bookies of the write
+set -> file, offset and bytes on each.
+
+Read in this order: `rows`, `picture`.
+"""
+
+from labkit.system.model.message_location import Lineage
+from labkit.views.widgets.film import Beat, Film
+from labkit.views.widgets.lineage.picture import LineagePicture
+from labkit.views.widgets.lineage.rows import copy_words
+from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.scene_view import Message, SceneView
+
+COPY_MS = 1000
+"""Time in ms that each copy is shown when the view plays."""
+
+
+class MessageIdLineage(SceneView):
+    """Shows where one message is stored, and its bytes on the chosen bookie."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        copies = range(len(lineage.copies))
+        self._shown = next((at for at in copies if lineage.copies[at].piece.data), 0)
+        positions = [float(COPY_MS * at) for at in copies]
+        picture, self.reel = LineagePicture(lineage), Film()
+        for at in copies:
+            scene = picture.scene(at, positions, repr(self))
+            self.reel.add(Beat(positions[at], scene, copy_words(lineage, at), at))
+        self._legend = picture.legend()
+        super().__init__()
+
+    @property
+    def bookie(self) -> str:
+        """The bookie whose bytes are shown.  Raises `ValueError` for a bookie outside the write
+        set.
+        """
+        return self._lineage.copies[self._shown].bookie
+
+    @bookie.setter
+    def bookie(self, name: str) -> None:
+        bookies = [copy.bookie for copy in self._lineage.copies]
+        if name not in bookies:
+            raise ValueError(f"{name} is not in the write set, which is {', '.join(bookies)}")
+        self._shown = bookies.index(name)
+        self.redraw()
+
+    def scene(self) -> Mark:
+        """The whole lineage, with the bytes on the chosen bookie."""
+        return self.reel.beats[self._shown].scene
+
+    def legend(self) -> Mark:
+        """The legend of the bytes' colours."""
+        return self._legend
+
+    def whole(self) -> Message:
+        """The film: each copy is a beat, and it opens at the chosen one."""
+        return self.of_choices(self.reel, self._shown)
+
+    def turned_to(self, number: int) -> None:
+        """Called when the browser shows another copy."""
+        self._shown = number
+        self.open_at(self.reel.beats[number].at)
+
+    def __repr__(self) -> str:
+        it, lineage = self._lineage.message_id, self._lineage
+        count = lineage.batch_size
+        place = f"message {it.batch_index} of 0 to {count - 1}" if count else "one message"
+        where = ", ".join(
+            f"{copy.bookie} {copy.piece.file}@{copy.piece.offset}"
+            if copy.piece.data
+            else f"{copy.bookie} {copy.piece.absent}"
+            for copy in lineage.copies
+        )
+        return (
+            f"MessageID {it}: {lineage.topic}, chain of {len(lineage.chain)},"
+            f" ledger {it.ledger_id}, entry {it.entry_id}, {place}; {where}"
+        )

@@ -1,0 +1,224 @@
+"""The lineage of a message as a scene: its id, rows of boxes, and below them the bytes of one copy.
+
+A part of the id has the same colour in the id, in the rows and in the bytes, and is marked in all
+of them at once.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from labkit.system.model.byte_region import Piece
+from labkit.system.model.layout import Span
+from labkit.system.model.message_location import Lineage
+from labkit.views.widgets.lineage.rows import (
+    BATCH,
+    BOOKIE,
+    ENTRY,
+    FRAME,
+    HEADER,
+    LEDGER,
+    LEGEND,
+    METADATA,
+    OWN,
+    PARTITION,
+    PAYLOAD,
+    REST,
+    Box,
+    Row,
+    belongs_to,
+    id_boxes,
+    legend_of,
+    rows_of,
+)
+from labkit.views.widgets.scene import Look as Style
+from labkit.views.widgets.scene import Mark, group, path, picture, rect, text
+from labkit.views.widgets.text_metrics import fitted, lines_of
+from labkit.views.widgets.xray.pieces import Look, height_of, piece_mark, twin_of
+
+WIDTH, MARGIN = 860, 10
+BYTES = 16
+"""The number of bytes in a row."""
+ID_LEFT, ID_PITCH, ID_WIDTH, ID_HEIGHT = 44, 206, 154, 40
+ROWS_TOP = 112
+LEFT, RIGHT, MOST_BOX, BETWEEN = 112, 814, 150, 6
+"""Boxes are drawn from LEFT to RIGHT, at most MOST_BOX wide, with a gap of BETWEEN."""
+HEIGHTS = {PARTITION: 26, LEDGER: 40, ENTRY: 26, BATCH: 26, BOOKIE: 56}
+LINE, GAP = 16, 12
+
+COLOURS = {PARTITION: "hue2", LEDGER: "hue0", ENTRY: "hue6", BATCH: "hue3", BOOKIE: "faint"}
+TINTS = {
+    LEDGER: "tint0",
+    ENTRY: "tint1",
+    HEADER: "tint9",
+    FRAME: "tint4",
+    METADATA: "tint2",
+    OWN: "tint3",
+    PAYLOAD: "tint10",
+    REST: "box",
+}
+_PART_OF = {LEDGER: LEDGER, ENTRY: ENTRY, OWN: BATCH, PAYLOAD: BATCH}
+"""The part of the id that the bytes belong to."""
+
+
+class LineagePicture:
+    """Draws a lineage with the bytes of one of its copies."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage, self._rows = lineage, rows_of(lineage)
+        self._look = Look(BYTES, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
+        self._tops = [float(ROWS_TOP)]
+        for row in self._rows:
+            self._tops.append(self._tops[-1] + HEIGHTS[row.part] + LINE * len(_note(row)) + GAP)
+        self._most = max(height_of(copy.piece, BYTES) for copy in lineage.copies)
+        self._height = self._tops[-1] + self._most + MARGIN
+
+    def scene(self, shown: int, positions: Sequence[float], words: str) -> Mark:
+        """The picture with the bytes of the copy `shown`.  positions: the copies' places on the
+        clock.
+        """
+        piece = self._lineage.copies[shown].piece
+        wedges = [
+            _wedge(row, below, top + HEIGHTS[row.part], end)
+            for (row, below), (top, end) in zip(
+                pairwise(self._rows), pairwise(self._tops[:-1]), strict=True
+            )
+        ]
+        rows = [
+            group(row.part, *_words_of(row), *self._boxes(row, shown, positions), y=top, block=True)
+            for row, top in zip(self._rows, self._tops, strict=False)
+        ]
+        return picture(
+            WIDTH,
+            self._height,
+            words,
+            self._id(),
+            group("wedges", *wedges),
+            *rows,
+            piece_mark(piece, self._look, MARGIN, self._tops[-1], self._most)._replace(key="bytes"),
+        )
+
+    def legend(self) -> Mark:
+        """The legend of the bytes' colours."""
+        parts, shown = [], legend_of(self._lineage)
+        for at, name in enumerate(shown):
+            sample = rect("box", 0, 0, 36, 17, fill=TINTS[name])
+            first = rect("first", 0, 0, 2, 17, fill="faint")
+            label = text("words", 44, 13, LEGEND[name], fill="faint")
+            x, y = MARGIN + at % 3 * 283, 6 + at // 3 * 24
+            parts.append(group(name, sample, first, label, x=x, y=y))
+        return picture(WIDTH, 6 + -(-len(shown) // 3) * 24, "What the bytes belong to", *parts)
+
+    def _fill_of(self, piece: Piece, span: Span) -> str:
+        return TINTS[belongs_to(self._lineage, piece, span)]
+
+    def _kin_of(self, piece: Piece, span: Span) -> str:
+        part = _PART_OF.get(belongs_to(self._lineage, piece, span))
+        return _kin(part) if part else twin_of(piece, span)
+
+    def _id(self) -> Mark:
+        parts = []
+        for place, (part, number, name, origin) in enumerate(id_boxes(self._lineage)):
+            fill, middle = COLOURS[part], ID_WIDTH / 2
+            colon = text("colon", (ID_WIDTH + ID_PITCH) / 2, 27, ":", size=19, anchor="middle")
+            parts.append(
+                group(
+                    part,
+                    rect("box", 0, 0, ID_WIDTH, ID_HEIGHT, rx=6, fill=fill),
+                    text(
+                        "number",
+                        middle,
+                        27,
+                        number,
+                        fill="page",
+                        size=19,
+                        bold=True,
+                        anchor="middle",
+                    ),
+                    text("name", middle, 58, name, fill=fill, size=13, bold=True, anchor="middle"),
+                    text("origin", middle, 75, origin, fill="faint", anchor="middle"),
+                    x=ID_LEFT + ID_PITCH * place,
+                    title=f"{name} {number}: {origin}",
+                    kin=_kin(part),
+                )
+            )
+            if place < 3:
+                parts.append(group(f"after {part}", colon, x=ID_LEFT + ID_PITCH * place))
+        return group("id", *parts, y=14, block=True)
+
+    def _boxes(self, row: Row, shown: int, positions: Sequence[float]) -> list[Mark]:
+        pitch, marks = _pitch(row), []
+        for place, box in enumerate(row.boxes):
+            is_part = box.is_chosen and row.part != BOOKIE
+            can_be_shown = box.copy >= 0
+            words = f"{box.words} (shown)" if can_be_shown and box.copy == shown else box.words
+            marks.append(
+                group(
+                    box.title,
+                    *_box(row.part, box, pitch - BETWEEN, is_filled=is_part or box.copy == shown),
+                    x=LEFT + pitch * place,
+                    title=words,
+                    kin=f"{_kin(row.part)} {box.kin}" if is_part else box.kin,
+                    act="seek" if can_be_shown else "",
+                    on=f"{positions[box.copy]:.10g}" if can_be_shown else "",
+                )
+            )
+        return marks
+
+
+def _kin(part: str) -> str:
+    return f"id-{part}"
+
+
+def _pitch(row: Row) -> float:
+    return min(MOST_BOX, (RIGHT - LEFT) / len(row.boxes))
+
+
+def _note(row: Row) -> tuple[str, ...]:
+    return lines_of(row.note, WIDTH - LEFT - MARGIN)
+
+
+def _words_of(row: Row) -> list[Mark]:
+    """A row's label, which names the chosen box above; the boxes left out; and the row's note."""
+    above = {LEDGER: PARTITION, ENTRY: LEDGER, BATCH: ENTRY}.get(row.part)
+    ink, base = COLOURS[above] if above else "ink", HEIGHTS[row.part] / 2 + 4
+    label = fitted(row.label, LEFT - MARGIN - 20, bold=True)
+    marks = [text("label", MARGIN, base, label, fill=ink, bold=True)]
+    if row.before:
+        marks.append(text("before", LEFT - 6, base, "…", fill="faint", anchor="end"))
+    if row.after:
+        x = LEFT + _pitch(row) * len(row.boxes)
+        marks.append(text("after", x, base, f"+{row.after:,}", fill="faint"))
+    for at, line in enumerate(_note(row)):
+        y = HEIGHTS[row.part] + LINE * at + 14
+        marks.append(text(f"note {at}", LEFT, y, line, fill="faint", halo=True))
+    return marks
+
+
+def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
+    """The look of a box: filled if chosen, dashed if empty."""
+    fill = COLOURS[part] if is_filled else "page" if box.is_dashed else "box"
+    style: Style = {"fill": fill, "stroke": COLOURS[part] if box.is_chosen else "line"}
+    if box.is_dashed and not box.is_chosen:
+        style["dash"] = "5 3"
+    ink, faint = ("page", "page") if is_filled else ("ink", "faint")
+    small = [fitted(x, width - 4) for line in box.small for x in lines_of(line, width - 4)][:2]
+    middle, base = width / 2, HEIGHTS[part] / 2 + 4.5 - 7.5 * len(small)
+    title = fitted(box.title, width - 4, bold=box.is_chosen)
+    return [
+        rect("box", 0, 0, width, HEIGHTS[part], rx=4, **style),
+        text("name", middle, base, title, fill=ink, bold=box.is_chosen, anchor="middle"),
+        *(
+            text(f"small {at}", middle, base + 15 * (at + 1), line, fill=faint, anchor="middle")
+            for at, line in enumerate(small)
+        ),
+    ]
+
+
+def _wedge(row: Row, below: Row, top: float, bottom: float) -> Mark:
+    """A wedge from the chosen boxes to the boxes that are in them."""
+    chosen = [place for place, box in enumerate(row.boxes) if box.is_chosen]
+    left = LEFT + _pitch(row) * chosen[0]
+    right = LEFT + _pitch(row) * (chosen[-1] + 1) - BETWEEN
+    end = LEFT + _pitch(below) * len(below.boxes) - BETWEEN
+    d = f"M{left:g} {top:g}H{right:g}L{end:g} {bottom:g}H{LEFT}z"
+    return path(row.part, d, fill=f"{COLOURS[row.part]} wash")

@@ -1,0 +1,229 @@
+"""The rows of boxes above the bytes in the lineage of a message, each with one chosen box.
+
+From the topic down, each row shows the contents of the chosen box of the row above.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.system.model.byte_region import Piece
+from labkit.system.model.layout import Span
+from labkit.system.model.ledger import LedgerState
+from labkit.system.model.message_location import Lineage
+
+PARTITION, LEDGER, ENTRY, BATCH, BOOKIE = "partition", "ledger", "entry", "batch", "bookie"
+MOST_BOXES = 7
+
+HEADER, FRAME, METADATA, OWN, PAYLOAD, REST = (
+    "header",
+    "frame",
+    "metadata",
+    "own",
+    "payload",
+    "rest",
+)
+LEGEND = {
+    HEADER: "BookKeeper's header and digest",
+    FRAME: "Pulsar's frame",
+    METADATA: "the entry's metadata",
+    OWN: "this message's own",
+    PAYLOAD: "its payload",
+    REST: "the rest of the batch",
+}
+"""The legend's words for bytes that belong to no part of the id."""
+_IDS = {"ledger id": LEDGER, "entry id": ENTRY}
+_HEADERS = ("length", "last add confirmed", "digest")
+_FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadata size")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of a row.
+
+    small: lines below its title.  words: its description.  kin: the kin of its mark.  copy: the
+    index of its bytes in `Lineage.copies`, -1 if it has none.
+    """
+
+    title: str
+    small: tuple[str, ...]
+    words: str
+    kin: str
+    is_chosen: bool = False
+    is_dashed: bool = False
+    copy: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`before` and `after` are the numbers of boxes left out on either side."""
+
+    part: str
+    label: str
+    note: str
+    boxes: tuple[Box, ...]
+    before: int = 0
+    after: int = 0
+
+
+def id_boxes(lineage: Lineage) -> list[tuple[str, str, str, str]]:
+    """Part, number, name and origin of each of the id's four numbers."""
+    it = lineage.message_id
+    partition = "from the topic's name" if it.partition >= 0 else "the topic has no partitions"
+    batch = "its place in the batch" if it.batch_index >= 0 else "the entry as a whole"
+    return [
+        (LEDGER, str(it.ledger_id), "ledger id", "from the metadata store"),
+        (ENTRY, str(it.entry_id), "entry id", "counted by its writer"),
+        (PARTITION, str(it.partition), "partition", partition),
+        (BATCH, str(it.batch_index), "batch index", batch),
+    ]
+
+
+def rows_of(lineage: Lineage) -> list[Row]:
+    """The rows, from the topic down to the bookies."""
+    return [
+        _partitions(lineage),
+        _ledgers(lineage),
+        _entries(lineage),
+        _messages(lineage),
+        _bookies(lineage),
+    ]
+
+
+def _partitions(lineage: Lineage) -> Row:
+    chosen, topic = lineage.message_id.partition, lineage.topic
+    if not lineage.partition_count:
+        words = f"{topic} has no partitions: one chain of ledgers, and partition -1 in every id"
+        return Row(PARTITION, "topic", topic, (Box("no partitions", (), words, PARTITION, True),))
+    whole = topic.removesuffix(f"-partition-{chosen}")
+    boxes = [
+        Box(
+            f"partition {number}",
+            (),
+            f"{whole}-partition-{number}: a separate topic, with separate ledgers",
+            f"{PARTITION}-{number}",
+            number == chosen,
+        )
+        for number in range(lineage.partition_count)
+    ]
+    return _windowed(PARTITION, "topic", whole, boxes)
+
+
+def _ledgers(lineage: Lineage) -> Row:
+    it = lineage.message_id
+    boxes = []
+    for place, link in enumerate(lineage.chain):
+        count = link.entry_count
+        state = "open" if count is None else f"{count} {'entry' if count == 1 else 'entries'}"
+        words = f"ledger {link.ledger_id}, number {place + 1} of {len(lineage.chain)} in the chain"
+        words += ": the open one, which takes what comes" if count is None else ": closed for good"
+        chosen = link.ledger_id == it.ledger_id
+        kin = f"l-{link.ledger_id}"
+        boxes.append(Box(f"ledger {link.ledger_id}", (state,), words, kin, chosen, count is None))
+    label = "its chain" if it.partition < 0 else f"partition {it.partition}"
+    note = "one ledger after the other; ids grow along the chain, with gaps"
+    return _windowed(LEDGER, label, note, boxes)
+
+
+def _entries(lineage: Lineage) -> Row:
+    it, metadata = lineage.message_id, lineage.metadata
+    first = next(
+        s.first_entry_id for s in reversed(metadata.segments) if s.first_entry_id <= it.entry_id
+    )
+    sizes = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
+    fragment = ", ".join(metadata.ensemble_at(it.entry_id))
+    state = "open" if metadata.state is LedgerState.OPEN else metadata.state.name.lower()
+    note = f"{state.replace('_', ' ')}, {sizes}; from entry {first} on the ensemble is {fragment}"
+    boxes = [
+        Box(
+            f"entry {number}",
+            (),
+            f"entry {number} of ledger {it.ledger_id}: what the broker added in one piece",
+            f"e{it.ledger_id}-{number}",
+            number == it.entry_id,
+        )
+        for number in range(lineage.last_entry_id + 1)
+    ]
+    return _windowed(ENTRY, f"ledger {it.ledger_id}", note, boxes)
+
+
+def _messages(lineage: Lineage) -> Row:
+    it, size = lineage.message_id, lineage.batch_size
+    label = f"entry {it.entry_id}"
+    if not size:
+        words = "one message, no batch: the batch index is -1"
+        return Row(BATCH, label, words, (Box("the whole entry", (), words, BATCH, True),))
+    note = f"a batch of {size}: one entry, one receipt, one copy on each bookie of the write set"
+    boxes = [
+        Box(
+            str(number),
+            (),
+            f"message {number} of the batch: {it.ledger_id}:{it.entry_id}:{it.partition}:{number}",
+            f"{BATCH}-{number}",
+            it.batch_index in (number, -1),
+        )
+        for number in range(size)
+    ]
+    return _windowed(BATCH, label, note, boxes)
+
+
+def _bookies(lineage: Lineage) -> Row:
+    it, metadata = lineage.message_id, lineage.metadata
+    ensemble = metadata.ensemble_at(it.entry_id)
+    copies = {copy.bookie: place for place, copy in enumerate(lineage.copies)}
+    boxes = []
+    for place, bookie in enumerate(ensemble):
+        at = copies.get(bookie, -1)
+        if at < 0:
+            words = f"{bookie} is place {place} of the ensemble, and not in this write set"
+            outside = ("not in the write set",)
+            boxes.append(Box(bookie, outside, words, f"n-{bookie}", is_dashed=True))
+            continue
+        piece = lineage.copies[at].piece
+        is_there = bool(piece.data)
+        where = piece.file.rpartition("/")[2], f"@ {piece.offset:,}"
+        small = where if is_there else (piece.absent,)
+        boxes.append(
+            Box(bookie, small, copy_words(lineage, at), f"n-{bookie}", is_there, not is_there, at)
+        )
+    size, first = metadata.ensemble_size, ensemble[it.entry_id % metadata.ensemble_size]
+    note = (
+        f"the whole entry lies on {metadata.write_quorum} of {size}:"
+        f" {it.entry_id} mod {size} = {it.entry_id % size}, so {first} is the first of them"
+    )
+    return Row(BOOKIE, "write set", note, tuple(boxes))
+
+
+def copy_words(lineage: Lineage, at: int) -> str:
+    """The place of the copy, in words."""
+    copy, it = lineage.copies[at], lineage.message_id
+    piece, place = copy.piece, lineage.metadata.ensemble_at(it.entry_id).index(copy.bookie)
+    where = f"{piece.file}, offset {piece.offset:,}" if piece.data else piece.absent
+    return f"{copy.bookie}, place {place} of the ensemble: {where}"
+
+
+def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> Row:
+    """A row with as many boxes as fit, the first chosen one in or near the middle."""
+    chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
+    start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
+    shown = tuple(boxes[start : start + MOST_BOXES])
+    return Row(part, label, note, shown, start, len(boxes) - start - len(shown))
+
+
+def legend_of(lineage: Lineage) -> list[str]:
+    """The items of the legend; fewer without a batch."""
+    in_batch = lineage.batch_size > 1 and lineage.message_id.batch_index >= 0
+    return [each for each in LEGEND if in_batch or each not in (OWN, REST)]
+
+
+def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
+    """The part of the id, or the item of `LEGEND`, that a field of a copy belongs to."""
+    at = span.offset - piece.offset
+    if lineage.offset <= at < lineage.offset + lineage.size:
+        return PAYLOAD if span.name == "payload" else OWN
+    if span.name.startswith("message"):
+        return REST
+    if span.name in _IDS:
+        return _IDS[span.name]
+    if span.name in _HEADERS:
+        return HEADER
+    return FRAME if span.name in _FRAMES else METADATA

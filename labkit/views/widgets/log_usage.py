@@ -1,0 +1,113 @@
+"""Entry logs as bars: the ledgers that share each log, and their live bytes.
+
+An existing ledger has a colour, garbage is hatched.  Only a still picture: draw it again to see
+changes.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.view import StillPicture
+
+WIDTH, MARGIN = 720, 14
+LABEL_WIDTH, BAR_WIDTH = 64, 470
+BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
+NARROWEST_NAME = 68
+"""A narrower segment shows only its ledger's number."""
+NARROWEST_NUMBER = 20
+COLOURS = ("well", "confirmed", "stored")
+
+
+@dataclass(frozen=True, slots=True)
+class LogBar:
+    """One log: its file's name, and the bytes of each ledger in it."""
+
+    name: str
+    ledger_bytes: Mapping[int, int]
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all entries in the log."""
+        return sum(self.ledger_bytes.values())
+
+    def living_bytes(self, existing: Collection[int]) -> int:
+        """The bytes of existing ledgers."""
+        return sum(size for ledger, size in self.ledger_bytes.items() if ledger in existing)
+
+
+class LogUsage(StillPicture):
+    """Shows logs; entries of ledgers that are not in `existing` are garbage."""
+
+    def __init__(self, bars: Sequence[LogBar], existing: Collection[int]) -> None:
+        self.bars = [bar for bar in bars if bar.total_bytes]
+        self.existing = frozenset(existing)
+
+    def __repr__(self) -> str:
+        total = sum(bar.total_bytes for bar in self.bars)
+        lines = [f"{len(self.bars)} logs, {total} bytes of entries"]
+        lines += (f"  {bar.name}: {self._words(bar)}" for bar in self.bars)
+        return "\n".join(lines)
+
+    def scene(self) -> Mark:
+        """A bar for each log."""
+        has_garbage = any(bar.living_bytes(self.existing) < bar.total_bytes for bar in self.bars)
+        height = 2 * MARGIN + ROW * max(1, len(self.bars)) + LEGEND_HEIGHT * has_garbage
+        marks = [self._bar(MARGIN + ROW * row + 5, bar) for row, bar in enumerate(self.bars)]
+        if not marks:
+            marks.append(text("none", MARGIN, MARGIN + 21, "no log has an entry", fill="faint"))
+        if has_garbage:
+            words = "garbage: a ledger that no longer exists"
+            label = text("words", 28, 10.5, words, fill="faint")
+            x, y = MARGIN + LABEL_WIDTH, height - MARGIN - 14
+            marks.append(group("legend", *_garbage(22, 13), label, x=x, y=y))
+        return picture(WIDTH, height, repr(self), *marks)
+
+    def _words(self, bar: LogBar) -> str:
+        parts = (
+            f"ledger {ledger} {size} bytes" + ("" if ledger in self.existing else " (garbage)")
+            for ledger, size in sorted(bar.ledger_bytes.items())
+        )
+        return f"{', '.join(parts)}; {self._share(bar)}"
+
+    def _share(self, bar: LogBar) -> str:
+        return f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%} lives"
+
+    def _bar(self, y: float, bar: LogBar) -> Mark:
+        largest = max(each.total_bytes for each in self.bars)
+        ledgers = sorted(bar.ledger_bytes.items())
+        widths = [BAR_WIDTH * size / largest for _, size in ledgers]
+        places = accumulate(widths, initial=float(MARGIN + LABEL_WIDTH))
+        part = f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%}"
+        words = f"{part} of {bar.total_bytes:,} B lives"
+        return group(
+            bar.name,
+            text("name", MARGIN, 16, bar.name, bold=True),
+            *(
+                self._segment(ledger, x, width)
+                for (ledger, _), x, width in zip(ledgers, places, widths, strict=False)
+            ),
+            text("lives", WIDTH - MARGIN, 16, words, fill="faint", anchor="end"),
+            y=y,
+        )
+
+    def _segment(self, ledger: int, x: float, width: float) -> Mark:
+        lives = ledger in self.existing
+        fill = COLOURS[ledger % len(COLOURS)]
+        box = [rect("box", 0, 0, width, BAR_HEIGHT, fill=fill, stroke="line")]
+        parts = box if lives else _garbage(width, BAR_HEIGHT)
+        if width >= NARROWEST_NUMBER:
+            name = f"ledger {ledger}" if width >= NARROWEST_NAME else str(ledger)
+            ink = "page" if lives else "ink"
+            parts.append(
+                text("name", width / 2, 16, name, fill=ink, anchor="middle", halo=not lives)
+            )
+        return group(str(ledger), *parts, x=x)
+
+
+def _garbage(width: float, height: float) -> list[Mark]:
+    return [
+        rect("box", 0, 0, width, height, fill="box", stroke="line"),
+        path("garbage", hatch(width, height), stroke="line", thick=2),
+    ]

@@ -1,0 +1,339 @@
+"""The recovery progress as a scene: the chart of the run up to the moment, and below it the
+ledgers' fragments and the bookies with their copies.
+
+The chart is drawn once; a curtain hides the part after the moment.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from labkit.system.trace.events import Event
+from labkit.views.widgets.bookie_row import Chips
+from labkit.views.widgets.recovery_progress.chart import (
+    BOOKIES,
+    MOST_LEDGERS,
+    Chart,
+    Lane,
+    Span,
+    chart_of,
+    stage_words,
+)
+from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
+from labkit.views.widgets.recovery_progress.state import (
+    FragmentCopies,
+    LedgerRepair,
+    Place,
+    RecoveryState,
+)
+from labkit.views.widgets.run import in_ms, span
+from labkit.views.widgets.scene import Kept, Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
+
+WIDTH, MARGIN, GUTTER = 860, 8, 92
+CHART = WIDTH - GUTTER - MARGIN
+HEIGHTS = {"auditor": 26, "bookie": 22, "ledger": 48}
+AXIS, STRIP = 24, 20
+"""The heights of the axis, and of the worker's line in a ledger's lane."""
+BOX_WIDTH, BOX_HEIGHT = 96, 20
+RANGE_X, BOXES_X = 316, 326
+_AWAY = ("down", "gone", "paused", "dead")
+_SHAPES: dict[str, dict[str, Any]] = {
+    "auditor": {"fill": "ink"},
+    "lost": {"fill": "lost"},
+    "marked": {"fill": "page", "stroke": "lost", "thick": 1.5},
+    "locked": {"fill": "stored"},
+    "waiting": {"fill": "page", "stroke": "stored", "dash": "4 3"},
+    "dead": {"fill": "page", "stroke": "ink"},
+    "down": {"fill": "page", "stroke": "lost"},
+    "gone": {"fill": "page", "stroke": "lost"},
+    "paused": {"fill": "page", "stroke": "line"},
+}
+_INKS = {
+    **dict.fromkeys(("auditor", "lost", "locked"), "page"),
+    **dict.fromkeys(("down", "gone", "paused", "marked"), "lost"),
+    "waiting": "stored",
+}
+_STATES = {"gone": "down", "lost": "down"}
+"""A bookie's state for the buttons, by its state in the chart."""
+
+
+class RecoveryPicture:
+    """Draws the recovery in a run with these events; acts: the faults a reader can cause."""
+
+    hush_at = None
+
+    def __init__(self, events: Sequence[Event], acts: tuple[str, ...]) -> None:
+        self._steps = steps_of(events)
+        names = first_bookies(events)
+        self._chart = chart_of(self._steps, names)
+        self._progress, end = Progress(names), Progress(names)
+        for step in self._steps:
+            end.apply(step)
+        state = end.state()
+        self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
+        self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
+        self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
+        self._kept = Kept()
+        self.state = self._progress.state()
+
+    def hush(self) -> None:
+        """No words about first events: the bars have their own."""
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        count = self.state.step_count
+        if count < len(self._steps) and self._steps[count].event.seq == event.seq:
+            self._progress.apply(self._steps[count])
+            self.state = self._progress.state()
+
+    def scene(self) -> Mark:
+        """The picture now."""
+        top = 34 + self._chips.height
+        bottom = top + AXIS + sum(HEIGHTS[lane.kind] for lane in self._chart.lanes)
+        states = {name: _STATES.get(s, s) for name, s in self.state.bookies.items()}
+        parts = [_title(self._chart.hidden_ledger_count)]
+        parts += self._chips.marks(states, MARGIN, 32)
+        parts.append(_chart(self._chart, top))
+        x = rounded(GUTTER + CHART * self._chart.edges[self.state.step_count])
+        parts.append(_curtain(x, top, bottom, self.state.time_us))
+        y = bottom + 10.0
+        for ledger_id, height in zip(self._ledgers, self._rows, strict=True):
+            if ledger_id in self.state.ledgers:
+                ledger = self.state.ledgers[ledger_id]
+                parts.append(self._kept.part(ledger_id, _ledger, ledger_id, ledger, y))
+            y += height
+        return picture(WIDTH, y + 2, summary(self.state), *parts)
+
+
+def summary(state: RecoveryState) -> str:
+    """The picture in one line of words."""
+    away = [f"{name} {BOOKIES[each]}" for name, each in state.bookies.items() if each != "up"]
+    ledgers = [
+        f"ledger {ledger_id} {least_words(ledger)}, {stage_words(ledger)}"
+        for ledger_id, ledger in state.ledgers.items()
+    ]
+    auditor = f"auditor {state.auditor}" if state.auditor else "no auditor"
+    dead = " (dead)" if state.is_auditor_dead else ""
+    return "Recovery: " + "; ".join([auditor + dead, *away, *ledgers])
+
+
+def least_words(ledger: LedgerRepair) -> str:
+    """The smallest number of copies of any entry of the ledger, in words."""
+    least = min((each.least for each in ledger.fragments), default=0)
+    return f"at {least} of {ledger.write_quorum} copies"
+
+
+def range_words(fragment: FragmentCopies) -> str:
+    """Which entries."""
+    if fragment.last < fragment.first:
+        return f"from {fragment.first}"
+    if fragment.last == fragment.first:
+        return f"entry {fragment.first}"
+    return f"{fragment.first} to {fragment.last}"
+
+
+# The chart
+
+
+def _title(hidden_count: int) -> Mark:
+    words = "A column is a step, not a length of time; a shaded one is a wait."
+    words += f" {hidden_count} more ledgers not drawn." if hidden_count else ""
+    return group(
+        "title",
+        text("name", MARGIN, 21, "Recovery progress", size=14, bold=True),
+        text("axis", WIDTH - MARGIN, 21, words, fill="faint", anchor="end"),
+    )
+
+
+@lru_cache(16)
+def _chart(chart: Chart, top: float) -> Mark:
+    height = sum(HEIGHTS[lane.kind] for lane in chart.lanes)
+    waits = [_wait(chart, step, us, height) for step, us in chart.waits]
+    lanes, y = list[Mark](), 0.0
+    for lane in chart.lanes:
+        lanes.append(_lane(chart, lane, y))
+        y += HEIGHTS[lane.kind]
+    return group("chart", *waits, *lanes, y=top + AXIS)
+
+
+def _x(chart: Chart, step: int) -> float:
+    return rounded(GUTTER + CHART * chart.edges[step])
+
+
+def _wait(chart: Chart, step: int, us: int, height: float) -> Mark:
+    x, end = _x(chart, step), _x(chart, step + 1)
+    words = f"» {span(us)}"
+    has_room = width_of(words) <= end - x + 8
+    return group(
+        f"wait {step}",
+        rect("band", x, -2, end - x, height, fill="box"),
+        text("words", (x + end) / 2, -8, words if has_room else "»", fill="faint", anchor="middle"),
+        title=f"{span(us)} without a step",
+    )
+
+
+def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
+    height = HEIGHTS[lane.kind]
+    parts = [text("name", GUTTER - 10, 15, lane.name, anchor="end")]
+    if lane.kind == "ledger":
+        parts += _levels(chart, lane, STRIP + 2, height - STRIP - 8)
+    bar = STRIP - 2 if lane.kind == "ledger" else height - 4
+    parts += [_span(chart, each, bar) for each in lane.spans]
+    kin = {"bookie": f"n-{lane.name}", "ledger": lane.name.replace("ledger ", "l-")}
+    return group(lane.name, *parts, y=y, kin=kin.get(lane.kind, ""))
+
+
+def _levels(chart: Chart, lane: Lane, y: float, height: float) -> list[Mark]:
+    """The copies as two stacked areas."""
+    parts = [rect("all", GUTTER, y, CHART, height, fill="page", stroke="line")]
+    sums = [a + b for a, b in zip(lane.present, lane.copied, strict=True)]
+    for key, levels, fill in (("copied", sums, "tint"), ("present", lane.present, "stored")):
+        steps, last = list[str](), -1.0
+        for step, level in enumerate(levels):
+            if level != last:
+                steps.append(f"H{_x(chart, step):g}V{rounded(y + height * (1 - level)):g}")
+            last = level
+        d = f"M{GUTTER} {y + height:g}{''.join(steps)}H{GUTTER + CHART:g}V{y + height:g}Z"
+        parts.append(path(key, d, fill=fill))
+    return parts
+
+
+def _span(chart: Chart, each: Span, height: float) -> Mark:
+    x = _x(chart, each.first)
+    width = _x(chart, each.end) - x
+    key = f"{each.first}"
+    if each.look not in _SHAPES:  # A bookie that is up, or no auditor.
+        fill = "well" if each.look == "up" else "line"
+        return rect(key, x, height / 2, width, 3, rx=1.5, fill=fill)
+    box = rect("box", x + 0.5, 1, max(width - 1, 1), height, rx=3, **_SHAPES[each.look])
+    lines = path("hatch", hatch(round(max(width - 1, 1)), round(height)), stroke="lost")
+    parts = [box, *([group("lines", lines, x=x + 0.5, y=1)] if each.look in _AWAY else [])]
+    label = each.label if width_of(each.label) + 10 <= width else ""
+    if label:
+        if each.look in _AWAY:
+            parts.append(
+                rect("plate", x + 4, 3, width_of(label) + 6, height - 4, rx=3, fill="page")
+            )
+        ink = _INKS.get(each.look, "ink")
+        parts.append(text("label", x + 6, height / 2 + 5.5, label, fill=ink))
+    return group(key, *parts, title=each.words)
+
+
+@lru_cache(2048)
+def _curtain(x: float, top: float, bottom: float, time_us: int) -> Mark:
+    """The curtain over the later part of the chart; its edge is the moment."""
+    time = in_ms(time_us) if time_us >= 0 else ""
+    is_right = x > WIDTH - 110
+    label = text(
+        "time",
+        x - 4 if is_right else x + 4,
+        top + 12,
+        time,
+        anchor="end" if is_right else "start",
+        halo=True,
+    )
+    return group(
+        "curtain",
+        rect("cloth", x, top, WIDTH - x, bottom - top, fill="page"),
+        rect("now", x - 0.75, top + 2, 1.5, bottom - top - 2, fill="ink"),
+        label,
+    )
+
+
+# The moment
+
+
+def _row_height(fragment_count: int) -> float:
+    return max(44.0, 10 + (BOX_HEIGHT + 6) * fragment_count)
+
+
+def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
+    closed = "closed" if ledger.closed else "open"
+    ink = {"whole": "ink", "marked": "lost"}.get(ledger.stage, "stored")
+    lines = lines_of(stage_words(ledger), RANGE_X - 90)
+    return group(
+        f"ledger {ledger_id}",
+        path("rule", f"M{MARGIN} 0H{WIDTH - MARGIN}", stroke="line"),
+        text("name", MARGIN, 18, f"ledger {ledger_id}", bold=True),
+        text("closed", MARGIN + 70, 18, closed, fill="faint"),
+        text("stage", MARGIN, 34, fitted(" ".join(lines), RANGE_X - 80), fill=ink),
+        *(
+            _fragment(fragment, ledger.write_quorum, 5 + at * (BOX_HEIGHT + 6))
+            for at, fragment in enumerate(ledger.fragments)
+        ),
+        y=y,
+        title=f"ledger {ledger_id}, {closed}: {stage_words(ledger)}",
+        kin=f"l-{ledger_id}",
+    )
+
+
+def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
+    words = f"{fragment.least} of {quorum} copies"
+    is_short = fragment.least < quorum
+    parts = [text("range", RANGE_X - 6, 14.5, range_words(fragment), fill="faint", anchor="end")]
+    room = WIDTH - MARGIN - width_of(words, bold=True) - 10
+    x = float(BOXES_X)
+    for at, place in enumerate(fragment.places):
+        parts.append(_place(f"{at}", x, place))
+        x += BOX_WIDTH + 4
+    for bookie, count in fragment.targets:
+        if x + BOX_WIDTH <= room:
+            parts.append(_target(x, bookie, count))
+        x += BOX_WIDTH + 10
+    ink = "lost" if is_short else "ink"
+    parts.append(text("least", WIDTH - MARGIN, 14.5, words, fill=ink, bold=is_short, anchor="end"))
+    return group(f"{fragment.first}", *parts, y=y)
+
+
+@lru_cache(2048)
+def _place(key: str, x: float, place: Place) -> Mark:
+    is_away = place.state != "up"
+    filled = BOX_WIDTH * place.held / place.due if place.due else 0
+    count = f"{place.held}/{place.due}"
+    label = fitted(
+        f"{place.bookie} ✕" if is_away else place.bookie, BOX_WIDTH - 18 - width_of(count)
+    )
+    ink = "lost" if is_away else "ink"
+    parts = [rect("box", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, fill="page")]
+    parts.append(rect("held", 0, 0, filled, BOX_HEIGHT, rx=3, fill="tint"))
+    if is_away:
+        parts.append(path("hatch", hatch(BOX_WIDTH, BOX_HEIGHT), stroke="lost"))
+        parts.append(rect("plate", 4, 3, BOX_WIDTH - 8, BOX_HEIGHT - 6, rx=3, fill="page"))
+    stroke = "lost" if is_away else "stored"
+    parts.append(rect("frame", 0, 0, BOX_WIDTH, BOX_HEIGHT, rx=3, stroke=stroke))
+    parts.append(text("name", 7, 14.5, label, fill=ink))
+    parts.append(text("count", BOX_WIDTH - 7, 14.5, count, fill=ink, anchor="end"))
+    title = f"{place.bookie}: {place.held} of {place.due} copies, {BOOKIES[place.state]}"
+    return group(key, *parts, x=x, title=title, kin=f"n-{place.bookie}")
+
+
+def _target(x: float, bookie: str, count: int) -> Mark:
+    """A bookie that a repair copies to, and the number of entries that it has."""
+    box = {"fill": "tint", "stroke": "stored", "dash": "4 3"}
+    return group(
+        f"to {bookie}",
+        text("arrow", 1, 14.5, "→"),
+        rect("box", 16, 0, BOX_WIDTH - 16, BOX_HEIGHT, rx=3, **box),  # type: ignore[arg-type]
+        text("words", 22, 14.5, fitted(f"{bookie}: {count}", BOX_WIDTH - 28)),
+        x=x,
+        title=f"{bookie} has {count} copies, and the metadata does not name it yet",
+        kin=f"n-{bookie}",
+    )
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """The legend of signs without words in the picture."""
+    samples = (
+        ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie up"),
+        ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that metadata names"),
+        ("tint", rect("box", 0, 2, 28, 13, fill="tint"), "copied, not named yet"),
+        ("marked", rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]), "marked: lacks copies"),
+        ("wait", rect("box", 0, 2, 28, 13, fill="box"), "a wait"),
+    )
+    parts, x = list[Mark](), 12.0
+    for key, sample, words in samples:
+        parts.append(group(key, sample, text("words", 36, 13, words, fill="faint"), x=x, y=8))
+        x += 52 + width_of(words)
+    return picture(WIDTH, 32, "What the colours mean", *parts)

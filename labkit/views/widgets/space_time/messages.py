@@ -1,0 +1,110 @@
+"""The messages that are visible at a moment, and how far each has come."""
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from labkit.views.widgets.display_clock import Hop
+from labkit.views.widgets.run import Run
+from labkit.views.widgets.scene import Kept, Mark, group
+from labkit.views.widgets.space_time.arrows import Seen, flight, message_marks, title_of
+from labkit.views.widgets.space_time.layout import Plan
+from labkit.views.widgets.space_time.model import Message
+
+
+class _Way(NamedTuple):
+    """The way of a message or its answer between two events, by their places and lanes."""
+
+    hop: Hop
+    begin: int
+    end: int
+    source: int
+    target: int
+    look: str
+
+
+class Messages:
+    """Draws the messages of a plan.  lit: the places of events that stand out; None: all do."""
+
+    def __init__(self, run: Run, plan: Plan, lit: Collection[int] | None) -> None:
+        self._plan, self._lit = plan, lit
+        self._all = plan.diagram.messages
+        self._kept = Kept()
+        self._in_row: dict[int, list[int]] = {}
+        self._ways: dict[int, list[_Way]] = {}
+        self._titles = [title_of(plan.diagram, message) for message in self._all]
+        for number, message in enumerate(self._all):
+            rows = [plan.row.get(at, -1) for at in _ends_of(message)]
+            if rows[0] >= 0:
+                self._ways[number] = list(self._ways_of(run, message))
+                for row in range(rows[0], max(rows) + 1):
+                    self._in_row.setdefault(row, []).append(number)
+
+    def marks(self, sight: range, upto: int) -> Mark:
+        """The messages in the rows `sight`, after `upto` events."""
+        marks = [self._message(n, sight.start, upto) for n in self._numbers(sight)]
+        return self._kept.part("messages", _together, *marks)
+
+    def flying(self, sight: range, upto: int) -> Mark:
+        """The messages in flight."""
+        ways = (
+            (f"{n}-{way.end}", way)
+            for n in self._numbers(sight)
+            for way in self._ways[n]
+            if way.begin < upto <= way.end
+        )
+        return group("flying", *(self._flight(key, way) for key, way in ways))
+
+    def _numbers(self, sight: range) -> list[int]:
+        return sorted({n for row in sight for n in self._in_row.get(row, ())})
+
+    def _message(self, number: int, first: int, upto: int) -> Mark:
+        message, diagram = self._all[number], self._plan.diagram
+        sent, arrived, left, answered = (
+            self._plan.row.get(at, -1) if at < upto else -1 for at in _ends_of(message)
+        )
+        cut = first if 0 <= sent < first else 0
+        seen = Seen(sent, arrived, left, answered, _is_lost(message, upto), cut)
+        kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
+        faded = self._lit is not None and message.sent not in self._lit
+        return self._kept.part(
+            number,
+            message_marks,
+            *(str(number), message, seen, self._plan.x, kin, self._titles[number], faded),
+        )
+
+    def _ways_of(self, run: Run, message: Message) -> Iterator[_Way]:
+        events = self._plan.diagram.events
+        lanes, look = (message.source, message.target), message.what
+        ways = [(message.sent, message.arrived, *lanes, look)]
+        if message.end != "silence":
+            back = "refused" if message.end == "refused" else look
+            ways.append((message.left, message.answered, *lanes[::-1], back))
+        for begin, end, source, target, colour in ways:
+            if begin in self._plan.row and end in self._plan.row:
+                at = run.at(events[begin].seq), run.at(events[end].seq)
+                hop = Hop(events[begin], events[end], *at)
+                yield _Way(hop, begin, end, source, target, colour)
+
+    def _flight(self, key: str, way: _Way) -> Mark:
+        start = self._plan.x[way.source], self._plan.row[way.begin]
+        end = self._plan.x[way.target], self._plan.row[way.end]
+        return _flight(key, way.look, start, end, way.hop)
+
+
+def _ends_of(message: Message) -> tuple[int, int, int, int]:
+    return message.sent, message.arrived, message.left, message.answered
+
+
+def _is_lost(message: Message, upto: int) -> bool:
+    """Whether the message, or its answer, is in flight at this moment and never arrives."""
+    if message.end not in ("", "silence"):
+        return False
+    return message.arrived < 0 or (message.arrived < upto and message.left < upto)
+
+
+def _together(*messages: Mark) -> Mark:
+    return group("messages", *messages)
+
+
+_flight = lru_cache(1024)(flight)

@@ -1,0 +1,108 @@
+"""Stripes: the bookies that store each entry, and the copies left when some of them fail.
+
+Rows are entries, columns are the places of an ensemble.  Change E, Qw and Qa, click a bookie's
+heading to let it fail, and see which entries are safe, whether the writer can go on, and whether
+the ledger's end can be found.
+
+Read in this order: `rules`, `picture`.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.scene_view import Message, SceneView
+from labkit.views.widgets.stripes.picture import legend, stripes_scene, summary
+from labkit.views.widgets.stripes.rules import Striping
+
+MOST_BOOKIES = 9
+MOST_ENTRIES = 20
+
+
+class Stripes(SceneView):
+    """Shows the striping of a ledger with these three numbers; `failed` are places.
+
+    Raises `ValueError` unless 9 >= E >= Qw >= Qa >= 1 and there are 1 to 20 entries.
+    """
+
+    def __init__(
+        self,
+        ensemble_size: int = 5,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        entries: int = 8,
+        failed: Collection[int] = (),
+    ) -> None:
+        if not MOST_BOOKIES >= ensemble_size >= write_quorum >= ack_quorum >= 1:
+            raise ValueError(
+                f"E={ensemble_size}, Qw={write_quorum}, Qa={ack_quorum}: shown are"
+                f" {MOST_BOOKIES} >= E >= Qw >= Qa >= 1"
+            )
+        if not 1 <= entries <= MOST_ENTRIES:
+            raise ValueError(f"{entries} entries: shown are 1 to {MOST_ENTRIES}")
+        self.entries = entries
+        self._show(ensemble_size, write_quorum, ack_quorum, failed)
+        super().__init__()
+
+    striping: Striping
+    """The present state of the picture."""
+
+    def scene(self) -> Mark:
+        """The matrix of entries and bookies, and beside it the three answers."""
+        return stripes_scene(self.striping, self.entries)
+
+    def legend(self) -> Mark:
+        """The legend of the cells."""
+        return legend()
+
+    def choices(self) -> list[Message]:
+        """The choices: the three numbers, and the number of entries."""
+        e, qw, qa = self._sizes
+        return [
+            _number("E", "Ensemble size E", e, MOST_BOOKIES),
+            _number("Qw", "Write quorum Qw", qw, e),
+            _number("Qa", "Ack quorum Qa", qa, qw),
+            _number("entries", "Entries", self.entries, MOST_ENTRIES),
+            {"name": "heal", "kind": "button", "label": "All answer"},
+        ]
+
+    def chosen(self, name: str, value: Any) -> None:
+        """Change a number; others that no longer fit are adjusted to it."""
+        e, qw, qa = self._sizes
+        failed = self.striping.failed
+        if name == "heal":
+            failed = ()
+        elif name == "entries":
+            self.entries = min(max(int(value), 1), MOST_ENTRIES)
+        elif name == "E":
+            e = min(max(int(value), 1), MOST_BOOKIES)
+        elif name == "Qw":
+            qw = min(max(int(value), 1), e)
+        else:
+            qa = min(max(int(value), 1), qw)
+        self._show(e, min(qw, e), min(qa, qw, e), failed)
+
+    def pressed(self, act: str, on: str, seq: int) -> None:
+        """Let the bookie at the clicked place fail, or answer again."""
+        if act != "fail":
+            super().pressed(act, on, seq)
+            return
+        self._show(*self._sizes, set(self.striping.failed) ^ {int(on)})
+        self.redraw()
+
+    def __repr__(self) -> str:
+        return summary(self.striping, self.entries)
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        shown = self.striping
+        return shown.ensemble_size, shown.write_quorum, shown.ack_quorum
+
+    def _show(self, e: int, qw: int, qa: int, failed: Collection[int]) -> None:
+        known = tuple(sorted(place for place in failed if place in range(e)))
+        self.striping = Striping(e, qw, qa, known)
+
+
+def _number(name: str, label: str, value: int, most: int) -> Message:
+    limits = {"min": 1, "max": most, "step": 1}
+    return {"name": name, "label": label, "kind": "number", "value": value, **limits}

@@ -1,0 +1,136 @@
+"""Stripes as a scene."""
+
+from functools import lru_cache
+
+from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Striping
+from labkit.views.widgets.text_metrics import lines_of, width_of
+
+WIDTH = 860
+GUTTER = 70  # Left of the columns, for entry ids.
+TOP = 46
+ROW, CELL = 26, 20
+MOST_PITCH = 76
+STORY_X, STORY_WIDTH = 570, 276
+FATE_ROOM = 110
+
+LEGEND = (
+    (ENOUGH, "counts towards Qa"),
+    (COPY, "one copy more than Qa"),
+    (FAILED, "does not answer"),
+)
+_FATES = {"safe": "✓ there", "perhaps": "? perhaps lost", "lost": "✕ lost"}
+
+
+def summary(striping: Striping, entries: int) -> str:
+    """The picture in one line of words."""
+    e, qw, qa = striping.ensemble_size, striping.write_quorum, striping.ack_quorum
+    failed = ", ".join(f"b{place}" for place in sorted(striping.failed)) or "none"
+    answers = "; ".join(
+        f"{title} {'yes' if is_well else 'no'}" for title, is_well, _ in striping.answers(entries)
+    )
+    return f"Stripes: E={e} Qw={qw} Qa={qa}, {entries} entries; failed: {failed}; {answers}"
+
+
+def stripes_scene(striping: Striping, entries: int) -> Mark:
+    """The matrix of entries and bookies, and beside it the three answers."""
+    size = striping.ensemble_size
+    pitch = min(MOST_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
+    bottom = TOP + ROW * entries + 6
+    story, story_height = _story(striping, entries)
+    return picture(
+        WIDTH,
+        max(bottom, story_height) + 10,
+        summary(striping, entries),
+        group("heads", *(_head(striping, place, pitch, bottom) for place in range(size))),
+        group("rows", *(_row(striping, entry, pitch) for entry in range(entries))),
+        story,
+    )
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """The legend of the cells."""
+    samples = (
+        group(look, *_cell(look, 28), text("words", 36, 14.5, words, fill="faint"), x=10 + 220 * at)
+        for at, (look, words) in enumerate(LEGEND)
+    )
+    return picture(WIDTH, 28, "What the signs mean", *samples)
+
+
+def _head(striping: Striping, place: int, pitch: float, bottom: float) -> Mark:
+    is_down = place in striping.failed
+    fill, stroke = ("page", "lost") if is_down else ("box", "line")
+    dash = "6 3" if is_down else ""
+    column = rect("column", 0, 0, pitch - 6, bottom - 6, rx=6, fill=fill, stroke=stroke, dash=dash)
+    box = rect("box", 0, 0, pitch - 14, 26, rx=5, fill="page", stroke=stroke)
+    words, ink = (f"b{place} ✕", "lost") if is_down else (f"b{place}", "ink")
+    label = text("label", (pitch - 14) / 2, 17.5, words, fill=ink, bold=True, anchor="middle")
+    said = (
+        f"b{place} does not answer: let it answer" if is_down else f"b{place} answers: let it fail"
+    )
+    button = group("button", box, label, x=4, y=6, title=said, act="fail", on=str(place))
+    return group(f"b{place}", column, button, x=GUTTER + pitch * place + 3, y=4)
+
+
+def _row(striping: Striping, entry: int, pitch: float) -> Mark:
+    words = dict(LEGEND)
+    cells = [
+        group(
+            f"b{place}",
+            *_cell(look, pitch - 18, str(entry)),
+            x=GUTTER + place * pitch + 9,
+            title=f"entry {entry} on b{place}: {words[look]}",
+        )
+        for place, look in striping.cells(entry).items()
+    ]
+    fate = striping.fate(entry)
+    ink = "well" if fate == SAFE else "lost"
+    right = GUTTER + pitch * striping.ensemble_size + 8
+    return group(
+        f"entry {entry}",
+        text("id", GUTTER - 10, 14.5, f"entry {entry}", fill="faint", anchor="end"),
+        *sorted(cells, key=lambda cell: cell.key),
+        text("fate", right, 14.5, _FATES[fate], fill=ink, bold=fate != SAFE),
+        y=TOP + ROW * entry,
+        kin=f"entry-{entry}",
+    )
+
+
+def _cell(look: str, width: float, label: str = "") -> list[Mark]:
+    fill = {ENOUGH: "stored", COPY: "tint"}.get(look, "page")
+    stroke = "lost" if look == FAILED else "stored"
+    parts = [rect("box", 0, 0, width, CELL, rx=3, fill=fill, stroke=stroke)]
+    if look == FAILED:
+        parts.append(path("hatch", hatch(width, CELL), stroke="lost"))
+    words = f"{label} ✓" if look == ENOUGH and label and width > 40 else label
+    if words and look == FAILED:
+        plate = width_of(words, bold=True) + 8
+        parts.append(rect("plate", (width - plate) / 2, 2, plate, CELL - 4, rx=3, fill="page"))
+    ink = {ENOUGH: "page", FAILED: "lost"}.get(look, "ink")
+    if words:
+        at = width / 2
+        parts.append(text("label", at, 14.5, words, fill=ink, bold=True, anchor="middle"))
+    return parts
+
+
+def _story(striping: Striping, entries: int) -> tuple[Mark, float]:
+    """Three questions and their answers, the tolerated failures, and the height of all."""
+    parts, y = list[Mark](), 16.0
+    for title, is_well, words in striping.answers(entries):
+        asked = lines_of(title, STORY_WIDTH, bold=True)
+        parts += [text(f"{title} ?{n}", 0, y + 17 * n, s, bold=True) for n, s in enumerate(asked)]
+        y += 17 * (len(asked) - 1)
+        lines = lines_of(words, STORY_WIDTH)
+        for at, line in enumerate(lines, start=1):
+            ink = "well" if is_well else "lost"
+            parts.append(text(f"{title} {at}", 0, y + 17 * at, line, fill=ink))
+        y += 17 * max(len(lines), 2) + 26
+    parts.append(text("whichever", 0, y, "Whichever fail", bold=True))
+    for count, words in striping.tolerances():
+        y += 20
+        parts.append(text(f"any {words}", 0, y, f"any {count}", bold=True))
+        for at, line in enumerate(lines_of(words, STORY_WIDTH - 50)):
+            parts.append(text(f"{words} {at}", 50, y + 16 * at, line, fill="faint"))
+        y += 16 * (len(lines_of(words, STORY_WIDTH - 50)) - 1)
+    return group("story", *parts, x=STORY_X), y

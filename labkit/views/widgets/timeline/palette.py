@@ -1,0 +1,62 @@
+"""The fault palette: the faults that a reader can cause just after the timeline's event."""
+
+from typing import Any
+
+from labkit.views.widgets.scene_view import Message
+from labkit.views.widgets.timeline.runs import Palette
+
+_DISKS = [["lost", "lost"], ["kept", "kept"], ["torn", "torn"]]
+_DIRECTIONS = [["both", "both ways"], ["out", "that way only"], ["in", "the other way only"]]
+_LABELS = {
+    "node": "node",
+    "target": "and",
+    "disk": "unsynced data",
+    "direction": "direction",
+    "extra_ms": "ms more",
+    "for_ms": "for ms (0: for good)",
+}
+
+
+class Form:
+    """The chosen fault, and its fields."""
+
+    def __init__(self, palette: Palette) -> None:
+        self.palette = palette
+        self.values: dict[str, Any] = {
+            "fault": "crash",
+            "node": palette.nodes[0],
+            "target": palette.nodes[-1],
+            "disk": "lost",
+            "direction": "both",
+            "extra_ms": 20,
+            "for_ms": 0,
+        }
+        if "crash" not in [name for name, _, _ in palette.faults]:
+            self.values["fault"] = palette.faults[0][0]
+
+    def fault(self) -> dict[str, Any]:
+        """The fault in the form of `Palette.fork`."""
+        found = {name: self.values[name] for name in self._fields() if name in _LABELS}
+        return {"name": self.values["fault"], **found}
+
+    def choices(self) -> list[Message]:
+        """The fields to fill in for the chosen fault."""
+        faults = [[name, label] for name, label, _ in self.palette.faults]
+        label = "What if, just after this event:"
+        fault = {"name": "fault", "label": label, "kind": "choice", "options": faults}
+        fields = [self._field(name) for name in self._fields() if name in _LABELS]
+        fork = {"name": "fork", "label": "Fork", "kind": "button"}
+        return [{**fault, "value": self.values["fault"]}, *fields, fork]
+
+    def _fields(self) -> list[str]:
+        return next(
+            list(fields) for name, _, fields in self.palette.faults if name == self.values["fault"]
+        )
+
+    def _field(self, name: str) -> Message:
+        field: Message = {"name": name, "label": _LABELS[name], "value": self.values[name]}
+        if name.endswith("_ms"):
+            return {**field, "kind": "number", "min": 0, "step": "any"}
+        nodes = [[node, node] for node in self.palette.nodes]
+        options = {"disk": _DISKS, "direction": _DIRECTIONS}.get(name, nodes)
+        return {**field, "kind": "choice", "options": options}

@@ -1,0 +1,167 @@
+"""The events around a moment of the timeline, and their causes."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
+from labkit.views.widgets.run import in_ms
+from labkit.views.widgets.scene import Kept, Mark, group, path, rect, text
+from labkit.views.widgets.text_metrics import fitted, lines_of
+from labkit.views.widgets.timeline.runs import PlayedRun
+from labkit.views.widgets.timeline.steps import BOTH, OTHER, Step
+
+ROW, ROWS, BEFORE = 24, 5, 2
+LIST_WIDTH, SIDE_X, SIDE_WIDTH = 540, 564, 280
+TIME_X = 100
+HEIGHT = 22 + ROW * ROWS + 6
+LED = 3
+"""The number of causes that have room."""
+_WHOSE = {BOTH: "", 1: "1 ", OTHER: "2 "}
+
+
+class Story:
+    """A list of the steps in `listed`, each with its causes.
+
+    positions: the steps' places on the clock.
+    """
+
+    def __init__(
+        self, runs: Sequence[PlayedRun], steps: Sequence[Step], positions: Sequence[float]
+    ) -> None:
+        self.runs, self.steps, self.positions = runs, steps, positions
+        self.listed: Sequence[int] = range(len(steps))
+        self._rows = [{event.seq: row for row, event in enumerate(r.events, 1)} for r in runs]
+        self._step_of = [dict[int, int]() for _ in runs]
+        for number, step in enumerate(steps):
+            counts = (step.of_first, step.of_other)
+            for which in range(len(runs)):
+                self._step_of[which].setdefault(counts[which], number)
+        self._broken = [{each.seq for each in run.broken} for run in runs]
+        self._kept = Kept()
+
+    def event(self, number: int) -> tuple[int, Event]:
+        """A step's run, and its event."""
+        step = self.steps[number]
+        if step.which == OTHER:
+            return 1, self.runs[1].events[step.of_other - 1]
+        return 0, self.runs[0].events[step.of_first - 1]
+
+    def step_of(self, which: int, seq: int) -> int:
+        """The step in which an event of a run happens, -1 if none."""
+        row = self._rows[which].get(seq)
+        return -1 if row is None else self._step_of[which][row]
+
+    def lineage(self, number: int) -> list[int]:
+        """The step and its causes, or all steps that a broken promise is about."""
+        which, event = self.event(number)
+        broke = next((each for each in self.runs[which].broken if each.seq == event.seq), None)
+        found = {self.step_of(which, seq) for seq in broke.lineage} if broke else set()
+        found.add(number)
+        while (cause := self.step_of(which, event.cause)) >= 0:
+            found.add(cause)
+            # For a step of both runs `event` returns the first run's event, with another number.
+            event = self.runs[which].events[self._rows[which][event.cause] - 1]
+        return sorted(found - {-1})
+
+    def marks(self, number: int, y: float) -> Mark:
+        """The picture after the step; -1: before the first one."""
+        led = self.lineage(number) if number >= 0 else []
+        place = bisect_left(self.listed, number + 1) - 1
+        first = min(max(place - BEFORE, 0), max(len(self.listed) - ROWS, 0))
+        sight = self.listed[first : first + ROWS]
+        rows = [
+            self._row(n, at, "now" if n == number else "later" if n > number else "past", n in led)
+            for at, n in enumerate(sight, start=first)
+        ]
+        part = self._kept.part
+        return group(
+            "story",
+            _frame(),
+            part("rows", _rows, 22 - ROW * first, *rows),
+            part("causes", self._causes, number, *led[-LED:]),
+            y=y,
+        )
+
+    def _row(self, number: int, at: int, when: str, led: bool) -> Mark:
+        which, event = self.event(number)
+        is_broken = event.seq in self._broken[which]
+        whose = _WHOSE[self.steps[number].which] if len(self.runs) > 1 else ""
+        at_ms = round(self.positions[number], 1)
+        return _row(number, event, at, when, led, is_broken, whose, at_ms)
+
+    def _causes(self, number: int, *led: int) -> Mark:
+        """The causes of the moment's event, with the message that it sent or that led to it."""
+        parts, y = list[Mark](), 18.0
+        for n in led:
+            event = self.event(n)[1]
+            words = f"{in_ms(event.time_us)}  {describe(event)}"
+            is_now = n == number
+            lines = lines_of(words, SIDE_WIDTH - 12, bold=is_now)
+            rest = fitted(" ".join(lines[1:]), SIDE_WIDTH - 12, bold=is_now)
+            shown = (*lines[:1], rest) if rest else lines
+            box = rect("box", 0, 0, SIDE_WIDTH, 34, rx=3, fill="box" if is_now else "page")
+            label = [
+                text(f"line {i}", 6, 14 + 15 * i, line, bold=is_now) for i, line in enumerate(shown)
+            ]
+            at = str(round(self.positions[n], 1))
+            parts.append(group(str(n), box, *label, y=y, title=words, act="seek", on=at))
+            y += 35
+        message = self._message(number)
+        if message:
+            words = f"its message: {message.replace('>', ' → ')}"
+            parts.append(text("message", 6, HEIGHT - 6, fitted(words, SIDE_WIDTH), fill="faint"))
+        return group("causes", *parts, x=SIDE_X)
+
+    def _message(self, number: int) -> str:
+        """The message that the step's event sent, or that led to it."""
+        if number < 0:
+            return ""
+        which, event = self.event(number)
+        return self.runs[which].messages.get(event.seq, "")
+
+
+@lru_cache(8)
+def _frame() -> Mark:
+    return group(
+        "frame",
+        path("rule", "M0 0H844", stroke="line"),
+        text("events", 0, 15, "Events", bold=True),
+        text("causes", SIDE_X, 15, "How it came to this event", bold=True),
+    )
+
+
+def _rows(y: float, *rows: Mark) -> Mark:
+    return group("rows", *rows, y=y)
+
+
+@lru_cache(16384)
+def _row(
+    number: int,
+    event: Event,
+    at: int,
+    when: str,
+    led: bool,
+    is_broken: bool,
+    whose: str,
+    position: float,
+) -> Mark:
+    glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
+    ink = "lost" if is_broken else "faint" if when == "later" else "ink"
+    words = whose + describe(event)
+    shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
+    box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
+    kin = [f"e{event.ledger}-{event.entry}"] if event.entry >= 0 else []
+    return group(
+        str(number),
+        box,
+        text("glyph", 10, 16, glyph, fill="lost" if is_broken else "stored", anchor="middle"),
+        text("time", TIME_X - 4, 16, in_ms(event.time_us), fill="faint", anchor="end"),
+        text("words", TIME_X + 6, 16, shown, fill=ink, bold=when == "now"),
+        y=ROW * at,
+        title=f"{in_ms(event.time_us)}: {words}",
+        kin=" ".join([*kin, f"n-{event.node}"]),
+        act="seek",
+        on=str(position),
+    )

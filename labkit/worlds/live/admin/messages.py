@@ -1,0 +1,273 @@
+"""The HTTP paths for single messages: peek, examine, by id, the last one.
+
+A message is answered as Pulsar does it: the decompressed payload is the body, and the metadata are
+headers `X-Pulsar-...`.  Of a batch the body is the whole batch, which the client splits.
+
+In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
+`client/admin/internal/TopicsImpl.java`.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeGuard
+
+from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.positions import (
+    EARLIEST,
+    LATEST,
+    first_published_from,
+    last_message_id,
+    nth_unacknowledged,
+)
+from labkit.system.broker.topics import BrokerTopic
+from labkit.system.model.errors import BKDigestMatchException
+from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
+from labkit.system.topic.chain import Position
+from labkit.system.topic.messages import split_entry
+from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
+from labkit.worlds.live.admin.partitions import NOT_FOUND, check_not_partitioned
+
+_PRECONDITION_FAILED = 412
+_TOO_LARGE = 413
+_DAMAGED = 500
+_LARGEST_PAYLOAD = 64 * 1024 * 1024
+_PREFIX = "X-Pulsar-"
+
+_TIMES = {
+    "publish-time": "publish_time",
+    "event-time": "event_time",
+    "deliver-at-time": "deliver_at_time",
+}
+_BASE64 = {
+    "Base64-encryption-param": "encryption_param",
+    "Base64-schema-version": "schema_version",
+    "Base64-ordering-key": "ordering_key",
+}
+_PLAIN = {
+    "num-batch-message": "num_messages_in_batch",
+    "null-value": "null_value",
+    "producer-name": "producer_name",
+    "sequence-id": "sequence_id",
+    "replicated-from": "replicated_from",
+    "partition-key": "partition_key",
+    "uncompressed-size": "uncompressed_size",
+    "encryption-algo": "encryption_algo",
+    "partition-key-b64-encoded": "partition_key_b64_encoded",
+    "marker-type": "marker_type",
+    "highest-sequence-id": "highest_sequence_id",
+    "uuid": "uuid",
+    "num-chunks-from-msg": "num_chunks_from_msg",
+    "total-chunk-msg-size": "total_chunk_msg_size",
+    "chunk-id": "chunk_id",
+    "null-partition-key": "null_partition_key",
+}
+"""Fields of the metadata, by the header that has them."""
+
+
+async def _peek(call: Call) -> object:
+    """The n-th entry that the subscription has not acknowledged.
+
+    The Java library takes 404 for the end of the backlog, so nothing else is answered with it.
+    """
+    count = call.number(4)
+    if count < 1:
+        raise BadRequestError("positions are counted from 1")
+    try:
+        await check_not_partitioned(call, "peek into")
+        topic = await call.open_topic()
+        subscription = topic.subscriptions.find(call.subscription)
+    except BrokerError as error:
+        raise StatusError(_PRECONDITION_FAILED, str(error)) from None
+    position = nth_unacknowledged(topic.ledger, subscription.cursor, count)
+    return await _message(topic, position)
+
+
+async def _examine(call: Call) -> object:
+    start = call.options.get("initialPosition", "latest")
+    if start not in ("earliest", "latest"):
+        raise BadRequestError("initialPosition is earliest or latest")
+    count = max(1, _number(call, "messagePosition", 1))
+    await check_not_partitioned(call, "examine")
+    topic = await call.open_topic()
+    chain = topic.ledger.chain
+    total = chain.entry_count(chain.start, chain.end)
+    if not total:
+        raise StatusError(_PRECONDITION_FAILED, f"{call.topic} has no messages")
+    nth = count if start == "earliest" else total - count + 1
+    return await _message(topic, chain.nth_after(chain.start, nth) if nth > 0 else None)
+
+
+async def _message_by_id(call: Call) -> object:
+    await check_not_partitioned(call, "read a message of")
+    topic = await call.open_topic()
+    return await _message(topic, (call.number(3), call.number(4)))
+
+
+async def _last_message_id(call: Call) -> object:
+    topic = await call.open_topic()
+    last = await last_message_id(topic.ledger, topic.partition)
+    # The position is known of an empty topic too.
+    return {**message_id_json(topic.ledger.last_confirmed, topic), "batchIndex": last.batch_index}
+
+
+async def _message_id_at(call: Call) -> object:
+    """The id of the first message that was published at this time or later."""
+    await check_not_partitioned(call, "ask for the message id of")
+    topic = await call.open_topic()
+    return message_id_json(await first_published_from(topic.ledger, call.number(3)), topic)
+
+
+def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
+    """The id of the entry at the position, as Pulsar's library reads it."""
+    return {
+        "ledgerId": position[0],
+        "entryId": position[1],
+        "partitionIndex": topic.partition,
+        "batchIndex": -1,
+        "batchSize": 0,
+    }
+
+
+def position_in(body: object) -> Position:
+    """The position of a message id in JSON, or of `"earliest"` or `"latest"`.
+
+    Raises `BadRequestError`.
+    """
+    if body == "earliest":
+        return EARLIEST
+    if body == "latest":
+        return LATEST
+    fields = body if isinstance(body, dict) else {}
+    ledger_id, entry_id = fields.get("ledgerId"), fields.get("entryId")
+    if not _is_long(ledger_id) or not _is_long(entry_id):
+        raise BadRequestError(
+            'a position is {"ledgerId": 17, "entryId": 3, "partitionIndex": -1}, "earliest" or'
+            ' "latest"'
+        )
+    return ledger_id, entry_id
+
+
+def _is_long(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    try:
+        return int(call.options.get(name, default))
+    except ValueError:
+        raise BadRequestError(f"{name} is a number") from None
+
+
+async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
+    """The entry at the position.  Raises `StatusError` if there is none."""
+    if position is None or topic.ledger.chain.first_from(position) != position:
+        raise StatusError(NOT_FOUND, "Message not found")
+    stored = await topic.ledger.read(position, 1, 1)
+    if not stored or stored[0].position != position:
+        raise StatusError(NOT_FOUND, "Message not found")  # It was trimmed meanwhile.
+    data = stored[0].data
+    try:
+        metadata, payload = split_entry(data, *position)
+    except BKDigestMatchException as error:
+        raise StatusError(_DAMAGED, str(error)) from None
+    # The whole entry, without the metadata: so Pulsar has it.
+    size = len(data) - metadata.ByteSize()
+    payload = _decompressed(metadata, payload, position)
+    return Binary(_headers(metadata, position, size), payload)
+
+
+def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
+    """The payload as it was sent; that of an encrypted message or a chunk stays as it is stored,
+    because it can be decompressed only once it is decrypted, or whole.
+    """
+    if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
+        return payload
+    # Most brokers never need it, and it takes 50 MB.
+    from labkit.system.topic.compression import DecompressionError, decompressed  # noqa: PLC0415
+
+    size = metadata.uncompressed_size
+    if size > _LARGEST_PAYLOAD:
+        raise StatusError(
+            _TOO_LARGE, f"the message has {size} bytes; at most {_LARGEST_PAYLOAD} are answered"
+        )
+    try:
+        return decompressed(metadata.compression, payload, size)
+    except DecompressionError as error:
+        raise StatusError(_DAMAGED, f"message {position[0]}:{position[1]}: {error}") from None
+
+
+def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:
+    """The metadata; `size` is that of the entry without them."""
+    headers = {
+        "Message-ID": f"{position[0]}:{position[1]}",
+        "Is-Encrypted": _text(_is_encrypted(metadata)),
+        # JSON, in which every character can be written as ASCII.
+        "PROPERTY": json.dumps(_properties(metadata)),
+    }
+    if metadata.HasField("num_messages_in_batch"):
+        headers["batch-size"] = str(size)
+    if metadata.HasField("compression"):
+        headers["compression"] = CompressionType.Name(metadata.compression)
+    for fields, written in _WRITTEN:
+        for name, field in fields.items():
+            if metadata.HasField(field):
+                headers[name] = written(getattr(metadata, field))
+    several = [("replicated-to", _text(cluster)) for cluster in metadata.replicate_to]
+    return [(f"{_PREFIX}{name}", value) for name, value in (*headers.items(), *several) if value]
+
+
+def _properties(metadata: MessageMetadata) -> dict[str, str]:
+    pairs: Any = metadata.properties
+    properties = {each.key: each.value for each in pairs}
+    if metadata.HasField("num_chunks_from_msg"):
+        properties["TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
+        properties["CHUNK-ID"] = str(metadata.chunk_id)
+    return properties
+
+
+def _is_encrypted(metadata: MessageMetadata) -> bool:
+    return metadata.HasField("encryption_param") or metadata.HasField("encryption_algo")
+
+
+def _time(time_ms: int) -> str:
+    """The time as Java's `DateTimeFormatter` writes it; "" if Python has no such date."""
+    try:
+        time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _text(value: object) -> str:
+    """The value in a header: a character that no header can hold becomes a space, as in Pulsar."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "".join(each if _fits(each) else " " for each in str(value))
+
+
+def _fits(character: str) -> bool:
+    return " " <= character <= "~" or "\xa0" <= character <= "\xff"
+
+
+_WRITTEN: Sequence[tuple[Mapping[str, str], Callable[[Any], str]]] = (
+    (_TIMES, _time),
+    (_BASE64, _base64),
+    (_PLAIN, _text),
+)
+"""How the fields are written."""
+
+_TOPIC = f"/admin/v2/persistent/{TOPIC}"
+
+MESSAGE_ROUTES: Routes = {
+    f"{_TOPIC}/subscription/([^/]+)/position/([^/]+)": {"GET": _peek},
+    f"{_TOPIC}/examinemessage": {"GET": _examine},
+    f"{_TOPIC}/ledger/([^/]+)/entry/([^/]+)": {"GET": _message_by_id},
+    f"{_TOPIC}/lastMessageId": {"GET": _last_message_id},
+    f"{_TOPIC}/messageid/([^/]+)": {"GET": _message_id_at},
+}

@@ -1,0 +1,243 @@
+"""The HTTP paths for the policies of a namespace.
+
+Each policy is read and removed as it is stored, also one that only Pulsar's brokers enforce; it is
+set only if labkit's brokers enforce it.
+
+In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from labkit.system.broker.policies import (
+    DEDUPLICATION,
+    MESSAGE_TTL,
+    RETENTION,
+    change_policy,
+    check_namespace_exists,
+    namespace_policies,
+)
+from labkit.system.broker.protocol.authorization import ACTIONS
+from labkit.system.broker.schemas.checks import Strategy
+from labkit.system.broker.schemas.policy import (
+    ALLOW_AUTO_UPDATE,
+    STRATEGY,
+    UNDEFINED,
+    VALIDATION_ENFORCED,
+)
+from labkit.system.broker.tenants import new_policies
+from labkit.worlds.live.admin.call import (
+    NAMESPACE,
+    Action,
+    BadRequestError,
+    Call,
+    Routes,
+    StatusError,
+    not_supported,
+)
+
+_AUTH = "auth_policies"
+_NAMESPACE_AUTH = "namespace_auth"
+_SUBSCRIPTION_AUTH = "subscription_auth_roles"
+_PRECONDITION_FAILED = 412
+
+
+def _is_number(value: object) -> bool:
+    """Whether the number fits Pulsar's 32 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+
+
+def _retention(body: object) -> object:
+    given = body if isinstance(body, dict) else {}
+    time: Any = given.get("retentionTimeInMinutes")
+    size: Any = given.get("retentionSizeInMB")
+    if not (_is_number(time) and _is_number(size) and time >= -1 and size >= -1):
+        raise BadRequestError(
+            'the body is {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}; -1: no limit'
+        )
+    if (time == 0) != (size == 0):
+        raise BadRequestError(
+            f"a retention of {time} minutes and {size} MB keeps nothing, because a limit of 0"
+            " deletes at once: use -1 for no limit, or 0 for both to turn retention off"
+        )
+    return {"retentionTimeInMinutes": time, "retentionSizeInMB": size}
+
+
+def _message_ttl(body: object) -> object:
+    if not _is_number(body):
+        raise BadRequestError("the body is a number of seconds, such as 3600; 0: no expiry")
+    if isinstance(body, int) and body < 0:
+        raise StatusError(
+            _PRECONDITION_FAILED,
+            f"the message TTL is {body}; expected 0 (no expiry) or more seconds",
+        )
+    return body
+
+
+def _flag(body: object) -> object:
+    if not isinstance(body, bool):
+        raise BadRequestError("the body is true or false")
+    return body
+
+
+def _strategy(body: object) -> object:
+    names = [UNDEFINED, *(strategy.value for strategy in Strategy)]
+    if body not in names:
+        raise BadRequestError(f"the body is one of {', '.join(names)}, in quotation marks")
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """A policy that is stored under `key`; `checked` returns the value to store for a body, or
+    raises `BadRequestError` or `StatusError`.  Without it the policy cannot be set here.
+    """
+
+    key: str
+    checked: Callable[[object], object] | None = None
+    default: object = None
+
+
+_POLICIES: Mapping[str, _Policy] = {
+    "retention": _Policy(RETENTION, _retention),
+    "messageTTL": _Policy(MESSAGE_TTL, _message_ttl),
+    "deduplication": _Policy(DEDUPLICATION, _flag),
+    "backlogQuotaMap": _Policy("backlog_quota_map", default={}),
+    "persistence": _Policy("persistence"),
+    "autoTopicCreation": _Policy("autoTopicCreationOverride"),
+    "autoSubscriptionCreation": _Policy("autoSubscriptionCreationOverride"),
+    "compactionThreshold": _Policy("compaction_threshold"),
+    "deduplicationSnapshotInterval": _Policy("deduplicationSnapshotIntervalSeconds"),
+    "delayedDelivery": _Policy("delayed_delivery_policies"),
+    "dispatcherPauseOnAckStatePersistent": _Policy(
+        "dispatcherPauseOnAckStatePersistentEnabled", default=False
+    ),
+    "encryptionRequired": _Policy("encryption_required", default=False),
+    "entryFilters": _Policy("entryFilters"),
+    "inactiveTopicPolicies": _Policy("inactive_topic_policies"),
+    "isAllowAutoUpdateSchema": _Policy(ALLOW_AUTO_UPDATE, _flag, default=True),
+    "maxConsumersPerSubscription": _Policy("max_consumers_per_subscription"),
+    "maxConsumersPerTopic": _Policy("max_consumers_per_topic"),
+    "maxProducersPerTopic": _Policy("max_producers_per_topic"),
+    "maxSubscriptionsPerTopic": _Policy("max_subscriptions_per_topic"),
+    "maxTopicsPerNamespace": _Policy("max_topics_per_namespace"),
+    "maxUnackedMessagesPerConsumer": _Policy("max_unacked_messages_per_consumer"),
+    "maxUnackedMessagesPerSubscription": _Policy("max_unacked_messages_per_subscription"),
+    "offloadDeletionLagMs": _Policy("offload_deletion_lag_ms"),
+    "offloadPolicies": _Policy("offload_policies"),
+    "offloadThreshold": _Policy("offload_threshold", default=-1),
+    "offloadThresholdInSeconds": _Policy("offload_threshold_in_seconds", default=-1),
+    "properties": _Policy("properties", default={}),
+    "resourcegroup": _Policy("resource_group_name"),
+    "schemaCompatibilityStrategy": _Policy(STRATEGY, _strategy, default=UNDEFINED),
+    "schemaValidationEnforced": _Policy(VALIDATION_ENFORCED, _flag, default=False),
+    "subscriptionAuthMode": _Policy("subscription_auth_mode", default="None"),
+    "subscriptionExpirationTime": _Policy("subscription_expiration_time_minutes"),
+    "subscriptionTypesEnabled": _Policy("subscription_types_enabled", default=[]),
+}
+"""By the last part of the path."""
+
+_BY_KEY = {policy.key: policy for policy in _POLICIES.values()}
+
+
+async def _get(policy: _Policy, call: Call) -> object:
+    policies = await namespace_policies(call.broker.store, call.namespace)
+    return policies.get(policy.key, policy.default)
+
+
+async def _set(name: str, policy: _Policy, call: Call) -> None:
+    value = call.body
+    if policy.checked is not None:
+        value = policy.checked(value)
+    elif policy.default is None or value != policy.default:
+        await check_namespace_exists(call.broker.store, call.namespace)
+        raise not_supported(f"the policy {name} of a namespace")
+    await change_policy(call.broker.store, call.namespace, policy.key, lambda _: value)
+
+
+async def _remove(policy: _Policy, call: Call) -> None:
+    await change_policy(call.broker.store, call.namespace, policy.key, lambda _: None)
+
+
+def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
+    """The policies for a new namespace, as they are stored.
+
+    Raises `BadRequestError` for values that do not fit, and `StatusError` for policies that are not
+    supported.
+    """
+    policies = new_policies(cluster)
+    for key, value in body.items():
+        policy = _BY_KEY.get(key, _Policy(key))
+        if not value or value == policy.default or key in policies:
+            continue
+        if policy.checked is None:
+            raise not_supported(f"the policy {key} of a namespace")
+        policies[key] = policy.checked(value)
+    return policies
+
+
+# Permissions
+
+
+async def _permissions(call: Call) -> object:
+    policies = await namespace_policies(call.broker.store, call.namespace)
+    return policies.get(_AUTH, {}).get(_NAMESPACE_AUTH, {})
+
+
+async def _subscription_permissions(call: Call) -> object:
+    policies = await namespace_policies(call.broker.store, call.namespace)
+    return policies.get(_AUTH, {}).get(_SUBSCRIPTION_AUTH, {})
+
+
+async def _grant(call: Call) -> None:
+    actions = call.body if isinstance(call.body, list) else []
+    if not actions or any(action not in ACTIONS for action in actions):
+        raise BadRequestError(f'the body is a list of {", ".join(ACTIONS)}: ["produce", "consume"]')
+    await _change_auth(call, _NAMESPACE_AUTH, call.names[2], actions)
+
+
+async def _revoke(call: Call) -> None:
+    await _change_auth(call, _NAMESPACE_AUTH, call.names[2], None)
+
+
+async def _grant_subscription(call: Call) -> None:
+    roles = call.body if isinstance(call.body, list) else []
+    if not roles or not all(isinstance(role, str) for role in roles):
+        raise BadRequestError('the body is a list of roles: ["alice", "bob"]')
+    await _change_auth(call, _SUBSCRIPTION_AUTH, call.names[2], roles)
+
+
+async def _change_auth(call: Call, kind: str, name: str, value: list[str] | None) -> None:
+    await change_policy(call.broker.store, call.namespace, _AUTH, partial(_with, kind, name, value))
+
+
+def _with(kind: str, name: str, value: list[str] | None, before: Any) -> dict[str, Any]:
+    """The namespace's `auth_policies` with this value for the role or subscription, or none."""
+    policies = {**new_policies("")[_AUTH], **(before or {})}
+    changed = {key: each for key, each in policies[kind].items() if key != name}
+    if value is not None:
+        changed[name] = value
+    return {**policies, kind: changed}
+
+
+def _actions(name: str, policy: _Policy) -> Mapping[str, Action]:
+    write = partial(_set, name, policy)
+    return {
+        "GET": partial(_get, policy),
+        "DELETE": partial(_remove, policy),
+        "POST": write,
+        "PUT": write,
+    }
+
+
+_NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
+
+POLICY_ROUTES: Routes = {
+    **{f"{_NAMESPACES}/{name}": _actions(name, policy) for name, policy in _POLICIES.items()},
+    f"{_NAMESPACES}/permissions": {"GET": _permissions},
+    f"{_NAMESPACES}/permissions/subscription": {"GET": _subscription_permissions},
+    f"{_NAMESPACES}/permissions/subscription/([^/]+)": {"POST": _grant_subscription},
+    f"{_NAMESPACES}/permissions/([^/]+)": {"POST": _grant, "DELETE": _revoke},
+}

@@ -1,0 +1,141 @@
+"""The HTTP paths for the schemas of a topic.
+
+Over HTTP types have the names of Pulsar's Java classes, and definitions are text.  That of a
+KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which a primitive type is "".
+
+In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
+"""
+
+import json
+from typing import Any
+
+from labkit.system.broker.policies import check_namespace_exists
+from labkit.system.broker.schemas.registry import NO_NUMBER, NumberedSchema
+from labkit.system.broker.schemas.types import (
+    TYPES,
+    NotAPairError,
+    join_pair,
+    split_pair,
+    type_name,
+)
+from labkit.system.model.proto.pulsar_pb2 import Schema
+from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes
+
+_STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
+
+
+async def _topic(call: Call) -> str:
+    """The path's topic, which need not exist.  Raises `BrokerError` if its namespace does not."""
+    await check_namespace_exists(call.broker.store, call.namespace)
+    return call.topic
+
+
+async def _schema(call: Call) -> object:
+    number = int(call.names[3]) if len(call.names) > 3 else None
+    return _answer(await call.broker.schemas.find(await _topic(call), number))
+
+
+async def _schemas(call: Call) -> object:
+    found = await call.broker.schemas.find_all(await _topic(call))
+    return {"getSchemaResponses": [_answer(each) for each in found]}
+
+
+async def _post(call: Call) -> object:
+    version = await call.broker.schemas.register(await _topic(call), _payload(call))
+    return {"version": {"version": int.from_bytes(version, "big")}}
+
+
+async def _delete(call: Call) -> object:
+    if not call.flag("force"):
+        return {"version": await call.broker.schemas.delete_versions(await _topic(call))}
+    await call.broker.schemas.delete(await _topic(call))
+    return {"version": NO_NUMBER}
+
+
+async def _compatibility(call: Call) -> object:
+    strategy = await call.broker.schemas.check_compatible(await _topic(call), _payload(call))
+    return {"compatibility": True, "schemaCompatibilityStrategy": strategy.value}
+
+
+async def _version(call: Call) -> object:
+    return {"version": await call.broker.schemas.number_of(await _topic(call), _payload(call))}
+
+
+async def _metadata(call: Call) -> object:
+    index = [
+        {"ledgerId": each.position[0], "entryId": each.position[1], "version": each.number}
+        for each in await call.broker.schemas.stored_versions(await _topic(call))
+    ]
+    return {"info": index[-1], "index": index}
+
+
+def _payload(call: Call) -> Schema:
+    """The schema in the request's body.  Raises `BadRequestError`."""
+    body = call.body if isinstance(call.body, dict) else {}
+    name, text = body.get("type"), body.get("schema")
+    properties = body.get("properties") or {}
+    values = properties.values() if isinstance(properties, dict) else [properties]
+    are_texts = all(isinstance(value, str) for value in values)
+    if not isinstance(name, str) or not isinstance(text, str) or not are_texts:
+        raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
+    if name not in _STORED_TYPES:
+        raise BadRequestError(f"there is no type {name[:80]}; types are {', '.join(_STORED_TYPES)}")
+    definition = _pair_bytes(text) if name == "KEY_VALUE" else text.encode()
+    schema = Schema(name=call.names[2], type=Schema.Type.Name(TYPES[name]), schema_data=definition)
+    for key, value in properties.items():
+        schema.properties.add(key=key, value=value)
+    return schema
+
+
+def _answer(found: NumberedSchema) -> dict[str, Any]:
+    pairs: Any = found.schema.properties
+    return {
+        "version": found.number,
+        "type": type_name(found.schema),
+        "timestamp": found.timestamp_ms,
+        "data": _text(found.schema),
+        "properties": {each.key: each.value for each in pairs},
+    }
+
+
+def _text(schema: Schema) -> str:
+    if schema.type == Schema.KeyValue:
+        try:
+            key, value = map(_document, split_pair(schema.schema_data))
+            return json.dumps({"key": key, "value": value}, separators=(",", ":"))
+        except (NotAPairError, ValueError, RecursionError):
+            pass  # Another broker may have stored anything under this type.
+    return schema.schema_data.decode(errors="replace")
+
+
+def _document(data: bytes) -> Any:
+    return json.loads(data) if data else ""
+
+
+def _pair_bytes(text: str) -> bytes:
+    try:
+        pair = json.loads(text)
+        return join_pair(_part_bytes(pair["key"]), _part_bytes(pair["value"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise BadRequestError(
+            'the schema of a KEY_VALUE is {"key": ..., "value": ...}; "" is a primitive type'
+        ) from None
+
+
+def _part_bytes(document: object) -> bytes:
+    return b"" if document == "" else json.dumps(document, separators=(",", ":")).encode()
+
+
+SCHEMA_QUESTIONS = (_schema, _schemas, _version, _metadata)
+"""Requests that a client sends before it produces or consumes."""
+
+_TOPIC = f"/admin/v2/schemas/{TOPIC}"
+
+SCHEMA_ROUTES: Routes = {
+    f"{_TOPIC}/schema": {"GET": _schema, "POST": _post, "DELETE": _delete},
+    rf"{_TOPIC}/schema/([0-9]{{1,100}})": {"GET": _schema},
+    f"{_TOPIC}/schemas": {"GET": _schemas},
+    f"{_TOPIC}/metadata": {"GET": _metadata},
+    f"{_TOPIC}/version": {"POST": _version},
+    f"{_TOPIC}/compatibility": {"POST": _compatibility},
+}

@@ -1,0 +1,123 @@
+"""A broker's HTTP port, and the limits on what clients may send there.
+
+    a request's head    64 KiB, of which 8 KiB for the path; half a minute
+    its body            1 MiB is kept; the rest, up to 128 MiB in half a minute, is read and
+                        dropped, so that the answer arrives
+    connections         128; each has half a minute for the next request.  One more replaces the
+                        oldest one that never sent a whole request, or else the oldest one that
+                        waits for its next request; if all are being served, it is dropped itself
+
+In Pulsar: `httpMaxRequestHeaderSize`, `maxConcurrentHttpRequests`, `httpServerAcceptQueueSize`.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from tornado.http1connection import HTTP1ServerConnection
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import IOStream
+
+from labkit.system.broker.broker import Broker
+from labkit.worlds.live.admin.http import admin_application
+from labkit.worlds.live.peer_log import PeerLog
+
+MOST_CONNECTIONS = 128
+PATIENCE_S = 30.0
+_LARGEST_HEAD = 64 * 1024
+_MOST_DROPPED = 128 * 1024 * 1024
+
+
+class _Noticed(HTTPMessageDelegate):
+    """Passes a request on, and calls `on_whole` when all of it has arrived."""
+
+    def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
+        self._delegate = delegate
+        self._on_whole = on_whole
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        return self._delegate.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        return self._delegate.data_received(chunk)
+
+    def finish(self) -> None:
+        self._on_whole()
+        self._delegate.finish()
+
+    def on_connection_close(self) -> None:
+        self._delegate.on_connection_close()
+
+
+class AdminServer(HTTPServer):
+    """Serves the paths of `admin_application` within these limits; `admin_server` makes one."""
+
+    def initialize(self, *args: object, **kwargs: object) -> None:
+        """Called by tornado in place of a constructor."""
+        super().initialize(*args, **kwargs)  # type: ignore[arg-type]
+        self._all: dict[IOStream, None] = {}
+        self._silent: dict[IOStream, None] = {}
+        """Connections that never sent a whole request, oldest first."""
+        self._idle: dict[IOStream, None] = {}
+        """Connections that wait for their next request, oldest first."""
+
+    def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
+        """Called by tornado for each connection."""
+        if len(self._all) >= MOST_CONNECTIONS:
+            displaced = next(iter(self._silent or self._idle), stream)
+            self._forget(displaced)
+            displaced.close()
+        if not stream.closed():
+            self._all[stream] = self._silent[stream] = None
+            super().handle_stream(stream, address)
+
+    def start_request(
+        self, server_conn: object, request_conn: HTTPConnection
+    ) -> HTTPMessageDelegate:
+        """Called by tornado when a connection waits for a request."""
+        assert isinstance(server_conn, HTTP1ServerConnection)
+        stream = server_conn.stream
+        if stream in self._all and stream not in self._silent:
+            self._idle[stream] = None
+        delegate = super().start_request(server_conn, request_conn)
+        return _Noticed(delegate, partial(self._serves, stream))
+
+    def on_close(self, server_conn: object) -> None:
+        """Called by tornado when a connection has ended."""
+        assert isinstance(server_conn, HTTP1ServerConnection)
+        self._forget(server_conn.stream)
+        super().on_close(server_conn)
+
+    def _serves(self, stream: IOStream) -> None:
+        self._silent.pop(stream, None)
+        self._idle.pop(stream, None)
+
+    def _forget(self, stream: IOStream) -> None:
+        self._serves(stream)
+        self._all.pop(stream, None)
+
+
+def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
+    """The broker's HTTP side; each refused request, and each that ends in an unforeseen error, gets
+    a line in the log.
+    """
+    for name in ("tornado.general", "tornado.application"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.handlers, logger.propagate = [log], False
+    return AdminServer(
+        admin_application(broker, log),
+        max_header_size=_LARGEST_HEAD,
+        max_body_size=_MOST_DROPPED,
+        body_timeout=PATIENCE_S,
+        idle_connection_timeout=PATIENCE_S,
+    )

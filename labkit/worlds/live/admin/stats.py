@@ -1,0 +1,92 @@
+"""The HTTP paths for what happens in a topic: its statistics, unloading and terminating it.
+
+In Pulsar: `broker/admin/v2/PersistentTopics.java`.
+"""
+
+from typing import Any
+
+from labkit.system.broker.operations.topic_stats import add_up, internal_stats, topic_stats
+from labkit.system.topic.names import partition_name
+from labkit.worlds.live.admin.call import TOPIC, Call, Routes, StatusError
+from labkit.worlds.live.admin.messages import message_id_json
+from labkit.worlds.live.admin.partitions import (
+    NOT_FOUND,
+    all_partitions,
+    ask_partitions,
+    check_not_partitioned,
+    granted,
+    on_each_partition,
+    used_partitions,
+)
+
+_METHOD_NOT_ALLOWED = 405
+
+
+async def _stats(call: Call) -> object:
+    topic = await call.open_topic()
+    return await topic_stats(topic, with_earliest_time=call.flag("getEarliestTimeInBacklog"))
+
+
+async def _internal_stats(call: Call) -> object:
+    return internal_stats(await call.open_topic())
+
+
+async def _partitioned_stats(call: Call) -> object:
+    parts = await _of_partitions(call, "stats")
+    total = add_up(parts["partitions"].values())
+    if call.options.get("perPartition", "true").lower() != "true":
+        parts["partitions"] = {}
+    return {**total, **parts}
+
+
+async def _partitioned_internal_stats(call: Call) -> object:
+    return await _of_partitions(call, "internalStats")
+
+
+async def _of_partitions(call: Call, rest: str) -> dict[str, Any]:
+    partitions = await all_partitions(call)
+    if not partitions:
+        raise StatusError(NOT_FOUND, f"there is no partitioned topic {call.topic}")
+    answers = granted(await ask_partitions(call, await used_partitions(call, partitions), rest))
+    return {
+        "metadata": {"partitions": len(partitions), "deleted": False},
+        "partitions": {partition_name(call.topic, at): each for at, each in answers.items()},
+    }
+
+
+async def _terminate(call: Call) -> object:
+    await check_not_partitioned(call, "terminate all partitions at once, or")
+    topic = await call.open_topic()
+    return message_id_json(await topic.terminate(), topic)
+
+
+async def _terminate_partitions(call: Call) -> object:
+    partitions = await all_partitions(call)
+    if not partitions:
+        raise StatusError(
+            _METHOD_NOT_ALLOWED,
+            f"{call.topic} is not partitioned: terminate it without /partitions",
+        )
+    # A partition that was not used yet must not take messages either, so it is created first.
+    used = await used_partitions(call, partitions)
+    unused = [each for each in partitions if each not in used]
+    await ask_partitions(call, unused, "", "PUT")  # The next request says what is not there.
+    return granted(await ask_partitions(call, partitions, "terminate", "POST"))
+
+
+async def _unload(call: Call) -> None:
+    await call.open_topic()
+    await call.broker.unload(call.topic)
+
+
+_TOPIC = f"/admin/v2/persistent/{TOPIC}"
+
+STATS_ROUTES: Routes = {
+    f"{_TOPIC}/stats": {"GET": _stats},
+    f"{_TOPIC}/internalStats": {"GET": _internal_stats},
+    f"{_TOPIC}/partitioned-stats": {"GET": _partitioned_stats},
+    f"{_TOPIC}/partitioned-internalStats": {"GET": _partitioned_internal_stats},
+    f"{_TOPIC}/terminate": {"POST": _terminate},
+    f"{_TOPIC}/terminate/partitions": {"POST": _terminate_partitions},
+    f"{_TOPIC}/unload": {"PUT": on_each_partition(_unload)},
+}

@@ -1,0 +1,191 @@
+"""The HTTP paths for a topic's subscriptions: create, delete, skip, reset, expire.
+
+What concerns a partitioned topic is done on each of its partitions that has the subscription.
+
+In Pulsar: `broker/admin/v2/PersistentTopics.java`.
+"""
+
+from labkit.system.broker.dispatch.entry import read_entry
+from labkit.system.broker.errors import refused_names
+from labkit.system.broker.skipping import expire, skip, skip_all
+from labkit.system.broker.subscription import Subscription
+from labkit.system.broker.topics import BrokerTopic
+from labkit.system.topic.chain import Position
+from labkit.system.topic.names import check_name
+from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
+from labkit.worlds.live.admin.messages import position_in
+from labkit.worlds.live.admin.partitions import (
+    CONFLICT,
+    NOT_FOUND,
+    all_partitions,
+    ask_partitions,
+    check_not_partitioned,
+    granted,
+    on_each_partition,
+    used_partitions,
+)
+
+_NOT_SUPPORTED = 501
+_LARGEST_BATCH = 64 * 1024
+
+
+async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
+    """The topic and its subscription that the path names.  Raises `BrokerError`."""
+    topic = await call.open_topic()
+    return topic, topic.subscriptions.find(call.subscription)
+
+
+async def _subscriptions(call: Call) -> object:
+    if partitions := await all_partitions(call):
+        answers = await ask_partitions(call, await used_partitions(call, partitions))
+        return sorted({name for names in granted(answers).values() for name in names})
+    return [each.name for each in (await call.open_topic()).subscriptions.all]
+
+
+async def _create(call: Call) -> None:
+    body = "latest" if call.body is None else call.body
+    position = position_in(body)
+    properties = body.get("properties") or {} if isinstance(body, dict) else {}
+    if not isinstance(properties, dict) or not all(isinstance(v, str) for v in properties.values()):
+        raise BadRequestError('properties are texts: {"properties": {"key": "value"}}')
+    if call.flag("replicated"):
+        raise StatusError(_NOT_SUPPORTED, "replicated subscriptions are not supported here")
+    with refused_names():
+        check_name(call.subscription, "subscription")
+    # A missing topic is created, if the configuration allows it.
+    if count := await call.broker.partition_count(call.topic, create=True):
+        granted(await ask_partitions(call, range(count)), CONFLICT)
+        return
+    await call.be_owner(call.topic)
+    topic = await call.broker.topic(call.topic)
+    if not await topic.subscriptions.create(call.subscription, position, properties):
+        raise StatusError(
+            CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
+        )
+
+
+async def _delete(call: Call) -> None:
+    topic, subscription = await _find(call)
+    await topic.subscriptions.unsubscribe(subscription, None, force=call.flag("force"))
+
+
+async def _properties(call: Call) -> object:
+    if partitions := await all_partitions(call):
+        answers = await ask_partitions(call, await used_partitions(call, partitions))
+        found: dict[str, str] = {}
+        for each in granted(answers, NOT_FOUND).values():
+            found.update(each)
+        return found
+    _, subscription = await _find(call)
+    return dict(subscription.cursor.cursor_properties)
+
+
+# Forward
+
+
+async def _skip(call: Call) -> None:
+    await check_not_partitioned(call, "skip messages of")
+    topic, subscription = await _find(call)
+    await skip(topic.ledger, subscription, call.number(4))
+
+
+async def _skip_all(call: Call) -> None:
+    topic, subscription = await _find(call)
+    await skip_all(topic.ledger, subscription)
+
+
+async def _expire(call: Call) -> None:
+    topic, subscription = await _find(call)
+    if not await expire(topic.ledger, subscription, _published_before(call, call.number(4))):
+        raise StatusError(CONFLICT, f"{subscription.name!r} has no messages left to expire")
+
+
+async def _expire_all(call: Call) -> None:
+    topic = await call.open_topic()
+    for subscription in topic.subscriptions.all:
+        await expire(topic.ledger, subscription, _published_before(call, call.number(3)))
+
+
+def _published_before(call: Call, age_s: int) -> int:
+    if age_s < 0:
+        raise BadRequestError("the age of the messages is 0 seconds or more")
+    return call.broker.client.wall_clock_ms() - age_s * 1000
+
+
+async def _expire_up_to(call: Call) -> None:
+    """Acknowledge everything up to and with the message in the body, or before it."""
+    await check_not_partitioned(call, "expire messages of")
+    topic, subscription = await _find(call)
+    if position_in(call.body) > topic.ledger.last_confirmed:
+        raise StatusError(CONFLICT, f"{call.topic} has no message at this position yet")
+    first_kept, batch = await _start(call, topic, after=not _excluded(call))
+    if (last := topic.ledger.chain.last_before(first_kept)) is not None:
+        await subscription.skip(last)
+    if batch is not None:
+        subscription.cursor.acknowledge_batch(first_kept, *batch)
+
+
+# Back or forward
+
+
+async def _reset_to_time(call: Call) -> None:
+    topic, subscription = await _find(call)
+    await topic.subscriptions.seek_to_time(subscription, call.number(4))
+
+
+async def _reset_to_position(call: Call) -> None:
+    """Begin with the message in the body, or after it."""
+    await check_not_partitioned(call, "reset the cursor of")
+    topic, subscription = await _find(call)
+    start, batch = await _start(call, topic, after=_excluded(call))
+    await topic.subscriptions.seek(subscription, start, batch)
+
+
+def _excluded(call: Call) -> bool:
+    return isinstance(call.body, dict) and call.body.get("excluded") is True
+
+
+async def _start(
+    call: Call, topic: BrokerTopic, *, after: bool
+) -> tuple[Position, tuple[int, int] | None]:
+    """The position of the message in the body, or the one after it; within a batch also the batch's
+    size and the bits of its messages from there on.  Raises `BadRequestError`.
+    """
+    position = position_in(call.body)
+    index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise BadRequestError("batchIndex is a number")
+    if index >= 0:
+        size = await _batch_size(topic, position)
+        before = index + after
+        if 0 < before < size:
+            return position, (size, (1 << size) - (1 << before))
+        after = size > 0 and before >= size
+    return (topic.ledger.next_position(position) if after else position), None
+
+
+async def _batch_size(topic: BrokerTopic, position: Position) -> int:
+    """The number of messages in the entry; 0 if the position has no entry."""
+    stored = await topic.ledger.read(position, 1, 1)
+    if not stored or stored[0].position != position:
+        return 0
+    return min(read_entry(stored[0]).message_count, _LARGEST_BATCH)
+
+
+_TOPIC = f"/admin/v2/persistent/{TOPIC}"
+_SUBSCRIPTION = f"{_TOPIC}/subscription/([^/]+)"
+
+SUBSCRIPTION_ROUTES: Routes = {
+    f"{_TOPIC}/subscriptions": {"GET": _subscriptions},
+    _SUBSCRIPTION: {"PUT": _create, "DELETE": on_each_partition(_delete, NOT_FOUND)},
+    f"{_SUBSCRIPTION}/properties": {"GET": _properties},
+    f"{_SUBSCRIPTION}/skip/([^/]+)": {"POST": _skip},
+    f"{_SUBSCRIPTION}/skip_all": {"POST": on_each_partition(_skip_all, NOT_FOUND)},
+    f"{_SUBSCRIPTION}/resetcursor/([^/]+)": {"POST": on_each_partition(_reset_to_time, NOT_FOUND)},
+    f"{_SUBSCRIPTION}/resetcursor": {"POST": _reset_to_position},
+    f"{_SUBSCRIPTION}/expireMessages/([^/]+)": {
+        "POST": on_each_partition(_expire, NOT_FOUND, CONFLICT)
+    },
+    f"{_SUBSCRIPTION}/expireMessages": {"POST": _expire_up_to},
+    f"{_TOPIC}/all_subscription/expireMessages/([^/]+)": {"POST": on_each_partition(_expire_all)},
+}

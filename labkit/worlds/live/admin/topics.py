@@ -1,0 +1,101 @@
+"""The HTTP paths for topics: lookup, partitions, schemas, and those of the modules it adds.
+
+In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLookup.java`.
+"""
+
+from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.operations.creation import create_topic
+from labkit.system.broker.operations.deletion import PartitionedDeletion, delete_topic
+from labkit.system.broker.operations.partitions import (
+    create_partitioned_topic,
+    grow_partitioned_topic,
+)
+from labkit.worlds.live.admin.call import (
+    TOPIC,
+    Call,
+    ElsewhereError,
+    Routes,
+)
+from labkit.worlds.live.admin.messages import MESSAGE_ROUTES
+from labkit.worlds.live.admin.schemas import SCHEMA_QUESTIONS, SCHEMA_ROUTES
+from labkit.worlds.live.admin.stats import STATS_ROUTES
+from labkit.worlds.live.admin.subscriptions import SUBSCRIPTION_ROUTES
+
+
+async def _lookup(call: Call) -> object:
+    broker, serves = await call.broker.find(call.topic, authoritative=call.flag("authoritative"))
+    if not serves:
+        raise ElsewhereError(broker.web_url)
+    return {
+        "brokerUrl": broker.service_url,
+        "brokerUrlTls": broker.service_url_tls,
+        "httpUrl": broker.web_url,
+        "httpUrlTls": broker.web_url_tls,
+        "nativeUrl": broker.service_url,
+    }
+
+
+async def _partitions(call: Call) -> object:
+    create = call.flag("checkAllowAutoCreation")
+    return {"partitions": await call.broker.partition_count(call.topic, create=create)}
+
+
+async def _create_partitions(call: Call) -> None:
+    await create_partitioned_topic(call.broker, call.topic, call.count())
+
+
+async def _grow_partitions(call: Call) -> None:
+    await grow_partitioned_topic(call.broker, call.topic, call.count())
+
+
+async def _delete_partitions(call: Call) -> None:
+    """Close the partitions served here, then redirect to the broker of another one; the last one
+    deletes all.
+    """
+    deletion = await PartitionedDeletion.begin(call.broker, call.topic)
+    left: ElsewhereError | None = None
+    try:
+        for partition in await deletion.left():
+            try:
+                await call.be_owner(partition)
+            except ElsewhereError as elsewhere:
+                left = elsewhere
+            else:
+                await deletion.close(partition, force=call.flag("force"))
+    except BrokerError:
+        await deletion.give_up()
+        raise
+    if left is not None:
+        raise left
+    await deletion.finish()
+
+
+async def _create_topic(call: Call) -> None:
+    await call.be_owner(call.topic)
+    await create_topic(call.broker, call.topic)
+
+
+async def _delete_topic(call: Call) -> None:
+    await call.be_owner(call.topic)
+    await delete_topic(call.broker, call.topic, force=call.flag("force"))
+
+
+TOPIC_QUESTIONS = (_lookup, _partitions, *SCHEMA_QUESTIONS)
+"""Requests that a client sends before it produces or consumes."""
+
+_PERSISTENT = "/admin/v2/persistent"
+
+TOPIC_ROUTES: Routes = {
+    f"/lookup/v2/topic/persistent/{TOPIC}": {"GET": _lookup},
+    f"{_PERSISTENT}/{TOPIC}/partitions": {
+        "GET": _partitions,
+        "PUT": _create_partitions,
+        "POST": _grow_partitions,
+        "DELETE": _delete_partitions,
+    },
+    **STATS_ROUTES,
+    **MESSAGE_ROUTES,
+    **SUBSCRIPTION_ROUTES,
+    f"{_PERSISTENT}/{TOPIC}": {"PUT": _create_topic, "DELETE": _delete_topic},
+    **SCHEMA_ROUTES,
+}

@@ -1,0 +1,131 @@
+"""The settings for tokens in Pulsar's `broker.conf`: the keys that verify them, in every form.
+
+    tokenSecretKey, tokenPublicKey
+      data:;base64,...   data:,...   the key, in base64 or as plain bytes
+      file:///its/path               a file that contains the key
+      /its/path                      the same
+      anything else                  the key in base64
+
+A secret is any 32 bytes or more; a public key is X.509 in DER, for RSA or an elliptic curve.
+Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` write them in these forms.
+
+In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.live.config.properties import values
+from labkit.worlds.live.tokens import TokenSettings
+
+_SECRET_SIZES = {"HS256": 32, "HS384": 48, "HS512": 64}
+"""The smallest size of a secret in bytes, by algorithm (RFC 7518, 3.2)."""
+
+_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_SMALLEST_RSA_BITS = 2048
+_CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+_DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
+
+
+def token_settings(properties: Mapping[str, str]) -> TokenSettings:
+    """The settings for checking tokens.
+
+    Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
+    """
+    skew = {"tokenAllowedClockSkewSeconds": ("skew", int)}
+    audience_claim = properties.get("tokenAudienceClaim", "")
+    audience = properties.get("tokenAudience", "")
+    if audience_claim and not audience:
+        raise BKIncorrectParameterException(
+            f"tokenAudienceClaim is {audience_claim}; set tokenAudience to what it must name"
+        )
+    key, algorithms = _verifier(properties)
+    return TokenSettings(
+        key,
+        algorithms,
+        properties.get("tokenAuthClaim") or "sub",
+        audience_claim,
+        audience,
+        values(properties, skew).get("skew", 0),
+    )
+
+
+def _verifier(
+    properties: Mapping[str, str],
+) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
+    """The key, and the algorithms that it may verify; a secret goes before a public key."""
+    if text := properties.get("tokenSecretKey", ""):
+        return _secret(_read_key("tokenSecretKey", text))
+    if text := properties.get("tokenPublicKey", ""):
+        wanted = properties.get("tokenPublicAlg", "").upper() or "RS256"
+        return _public_key(_read_key("tokenPublicKey", text), wanted)
+    raise BKIncorrectParameterException(
+        "authenticationEnabled needs tokenSecretKey or tokenPublicKey; write file:///its/path, or"
+        " data:;base64,..."
+    )
+
+
+def _secret(key: bytes) -> tuple[bytes, tuple[str, ...]]:
+    algorithms = tuple(name for name, size in _SECRET_SIZES.items() if len(key) >= size)
+    if not algorithms:
+        raise BKIncorrectParameterException(
+            f"the tokenSecretKey has {len(key)} bytes, and needs {_SECRET_SIZES['HS256']}:"
+            " a shorter one can be guessed"
+        )
+    return key, algorithms
+
+
+def _public_key(
+    data: bytes, wanted: str
+) -> tuple[RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
+    try:
+        key = load_der_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
+        raise BKIncorrectParameterException(
+            "the tokenPublicKey is not a public key in DER (X.509), as Pulsar's"
+            " `tokens create-key-pair` writes it"
+        ) from None
+    algorithms: tuple[str, ...] = ()
+    if isinstance(key, RSAPublicKey) and key.key_size >= _SMALLEST_RSA_BITS:
+        algorithms = _RSA
+    elif isinstance(key, EllipticCurvePublicKey) and key.curve.name in _CURVES:
+        algorithms = (_CURVES[key.curve.name],)
+    if not isinstance(key, (RSAPublicKey, EllipticCurvePublicKey)) or wanted not in algorithms:
+        raise BKIncorrectParameterException(
+            f"tokenPublicAlg is {wanted}; the tokenPublicKey verifies"
+            f" {', '.join(algorithms) or 'nothing that is safe'}"
+        )
+    return key, algorithms
+
+
+def _read_key(name: str, text: str) -> bytes:
+    """The key that a configuration names, in any of Pulsar's forms."""
+    try:
+        if found := _DATA.fullmatch(text):
+            data = unquote_to_bytes(found[2])
+            return base64.b64decode(data, validate=True) if found[1] else data
+        if text.startswith("file:"):
+            return Path(unquote(urlsplit(text).path)).read_bytes()
+        if os.path.exists(text):  # Not `Path.exists`, which raises for a key that cannot be a name.
+            return Path(text).read_bytes()
+        return base64.b64decode(text, validate=True)
+    except OSError as error:
+        raise BKIncorrectParameterException(
+            f"{name} cannot be read: {text}: {error.strerror}"
+        ) from None
+    except ValueError:  # binascii.Error, or a text that cannot be base64, a URL or a path.
+        # Not the text itself: it may be the secret.
+        raise BKIncorrectParameterException(
+            f"{name} is neither a file that exists nor base64; write file:///its/path, or"
+            " data:;base64,..."
+        ) from None

@@ -1,0 +1,391 @@
+"""A ZooKeeper server for the cluster's metadata, as in production.
+
+Ledger metadata, ledger ids, cookies and the registration of bookies are znodes. The server is
+Apache ZooKeeper itself, from the jars in PySpark's wheel. The rule: it serves one data folder on
+one loopback port, and ends with its owner, even if that is killed (`labkit.worlds.live.host.guard`).
+
+In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
+"""
+
+import asyncio
+import errno
+import importlib.util
+import os
+import socket
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.missing_part import MissingPart
+from labkit.worlds.live.host.guard import guarded
+from labkit.worlds.live.host.java import find_java
+from labkit.worlds.live.host.posix import lock_at_once, require_posix
+from labkit.worlds.live.host.private import UMASK, make_private, open_log, write_private
+from labkit.worlds.live.zookeeper.secret import login_configuration, new_secret, publish, withdraw
+
+LOOPBACK = "127.0.0.1"
+TICK_MS = 500
+MAX_SESSION_MS = 60_000
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 10.0
+POLL_INTERVAL_S = 0.02
+ANSWER_TIMEOUT_S = 2.0
+PORT_ATTEMPTS = 5
+LOG_NAME = "zookeeper.log"
+OUTPUT_NAME = "zookeeper.out"
+LOGGING_NAME = "log4j2.properties"
+LOGIN_NAME = "jaas.conf"
+
+MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JARS = (
+    "zookeeper",
+    "zookeeper-jute",
+    "slf4j-api",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "metrics-core",
+    "snappy-java",
+    "commons-io",
+    "netty-handler",
+)
+"""Those of PySpark's 300 jars that the server loads. With fewer jars it starts faster."""
+
+JVM_OPTIONS = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    f"-Dlog4j2.configurationFile=./{LOGGING_NAME}",
+    "-Dzookeeper.preAllocSize=1024",
+    f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
+)
+"""Options for a small heap, a quick start, a transaction log that grows by 1024 KiB instead of 64
+MiB, and the file with the secret.
+"""
+
+CONFIGURATION = f"""\
+dataDir=./data
+clientPortAddress={LOOPBACK}
+clientPort={{port}}
+tickTime={TICK_MS}
+minSessionTimeout={2 * TICK_MS}
+maxSessionTimeout={MAX_SESSION_MS}
+maxClientCnxns=0
+autopurge.snapRetainCount=3
+autopurge.purgeInterval=1
+admin.enableServer=false
+4lw.commands.whitelist=conf
+authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+enforce.auth.enabled=true
+enforce.auth.schemes=sasl
+"""
+"""One command works without the secret: `conf`, which shows the folder and the ports.
+
+All nodes and clients of the cluster have the same address, so the limit of 60 connections from one
+address is off: it would keep bookies from reconnecting.  At the start and once an hour the server
+deletes snapshots except the newest three, and transaction logs that these do not need.
+"""
+
+LOGGING = f"""\
+appender.file.type=RollingFile
+appender.file.name=file
+appender.file.fileName=./{LOG_NAME}
+appender.file.filePattern=./{LOG_NAME}.%i
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=%d{{ISO8601}} %p %c - %m%n
+appender.file.policies.type=SizeBasedTriggeringPolicy
+appender.file.policies.size=1MB
+appender.file.strategy.type=DefaultRolloverStrategy
+appender.file.strategy.max=2
+rootLogger.level=info
+rootLogger.appenderRef.file.ref=file
+"""
+"""The log takes at most 3 MB: each connection adds lines to it."""
+
+
+class ZooKeeperNotStarted(RuntimeError):
+    """The server could not be started: the message has the reason and the end of its log."""
+
+
+class PortTaken(MissingPart):
+    """Another program listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            "Port",
+            f"{port} of {LOOPBACK} is taken by another program",
+            "end that program, or use port 0, which takes any free one",
+        )
+
+
+def free_port(port: int = 0) -> int:
+    """Return a loopback port on which a server can listen now: `port`, or any for 0.
+
+    Raises:
+        PortTaken: another program listens on `port`.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                raise
+            raise PortTaken(port) from problem
+        return int(listener.getsockname()[1])
+
+
+def zookeeper_jars() -> list[Path]:
+    """Return the jars of the server, from the folder of PySpark's wheel.
+
+    Raises:
+        MissingPart: PySpark is not installed, or lacks some of the jars.
+    """
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        raise MissingPart(
+            "ZooKeeper",
+            "PySpark, whose jars hold the server, is not installed",
+            "run `pip install pyspark`",
+        )
+    folder = Path(pyspark.origin).parent / "jars"
+    jars = []
+    for name in JARS:
+        found = sorted(folder.glob(f"{name}-[0-9]*.jar"))
+        if not found:
+            remedy = "run `pip install --force-reinstall pyspark`"
+            raise MissingPart("ZooKeeper", f"{folder} has no {name}-*.jar", remedy)
+        jars.append(found[-1])
+    return jars
+
+
+class EmbeddedZooKeeper:
+    """One ZooKeeper server on a loopback port, as a process that ends with this one.
+
+    `folder` contains its data, its configuration and its log, `zookeeper.log`, of which the newest
+    3 MB are kept; a server that is started again on the same folder has the same znodes. Without a
+    folder each start gets a temporary one, which `stop` removes. `port` 0 takes any free port and
+    keeps it for later starts.
+
+    It serves only this user: `labkit.worlds.live.zookeeper.secret` says how its clients authenticate. Java
+    clients use `-Djava.security.auth.login.config=` with the file `login_configuration`.
+
+    Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
+    """
+
+    def __init__(self, folder: Path | None = None, port: int = 0) -> None:
+        self.folder = folder
+        self.port = port
+        self.secret = new_secret()
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def address(self) -> str:
+        """The address for clients: "127.0.0.1:port"."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def place(self) -> MetadataPlace:
+        """The default place of a cluster's metadata: below /ledgers."""
+        return MetadataPlace(self.address)
+
+    @property
+    def login_configuration(self) -> Path:
+        """The file from which Java clients read the secret, while the server runs."""
+        return self._running_folder / LOGIN_NAME
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process is alive."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        if self._process is None:
+            raise RuntimeError("ZooKeeper is not running: await start() first")
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start the server and return when it serves, after half a second to a second.
+
+        Raises:
+            ZooKeeperNotStarted: the server ended at once or did not answer, or its folder is in
+            use. MissingPart: on Windows, without a suitable Java or the jars, or if the port is in
+            use.
+        """
+        require_posix("a ZooKeeper server")
+        if self.is_up:
+            raise RuntimeError(f"ZooKeeper at {self.address} is running already: stop() it first")
+        for attempts_left in reversed(range(PORT_ATTEMPTS)):
+            port = free_port(self.port)
+            try:
+                await self._start_on(port)
+            except PortTaken:
+                # Another process took the port between the choice and the server's bind.
+                if self.port or not attempts_left:
+                    raise
+            else:
+                self.port = port
+                return
+
+    async def stop(self) -> None:
+        """End the server and wait until it has ended. Its data stays, unless its folder is
+        temporary.
+        """
+        if self._process is not None and self._process.stdin is not None:
+            withdraw(self.address)
+            self._process.stdin.close()
+            if self.is_up:
+                self._process.terminate()  # Its guard does the same, unless that was killed.
+            try:
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await self._process.wait()
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+            self._process = None
+        if self._temporary is not None:
+            await asyncio.to_thread(self._temporary.cleanup)
+            self._temporary = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def _running_folder(self) -> Path:
+        if self.folder is not None:
+            return self.folder
+        if self._temporary is None:
+            raise RuntimeError("ZooKeeper is not running: await start() first")
+        return Path(self._temporary.name)
+
+    async def _start_on(self, port: int) -> None:
+        if self.folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
+        folder = self._running_folder.resolve()
+        try:
+            command, output = await _prepared(folder, port, self.secret)
+            log_start = await asyncio.to_thread(_log_size, folder)
+            with output:
+                self._process = await asyncio.create_subprocess_exec(
+                    *guarded(command),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    cwd=folder,
+                    umask=UMASK,
+                    # Without a UTF-8 locale, a JVM opens no folder whose name is not ASCII.
+                    env={**os.environ, "LC_ALL": "C.UTF-8"},
+                )
+            await _until_serving(self._process, port, folder, log_start)
+            publish(f"{LOOPBACK}:{port}", self.secret, self.pid)
+        except BaseException:
+            await self.stop()
+            raise
+
+
+async def _prepared(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
+    """Run `_prepare` in a thread; if cancelled, wait for it, since it writes into the folder."""
+    preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
+    try:
+        return await asyncio.shield(preparing)
+    except asyncio.CancelledError:
+        await asyncio.wait((preparing,))
+        if preparing.exception() is None:
+            preparing.result()[1].close()
+        raise
+
+
+def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
+    """Write the configuration; return the server's command line and the file for what its JVM
+    prints, open and locked.
+    """
+    java = find_java()
+    class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
+    make_private(folder)
+    make_private(folder / "data")
+    output = open_log(folder / OUTPUT_NAME)
+    # The server inherits the open file with its lock: two servers never share a folder.
+    if not lock_at_once(output):
+        output.close()
+        raise ZooKeeperNotStarted(
+            f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
+        )
+    write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
+    output.truncate(0)
+    write_private(folder / LOGGING_NAME, LOGGING)
+    write_private(folder / LOGIN_NAME, login_configuration(secret))
+    command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
+    return command, output
+
+
+async def _until_serving(
+    process: asyncio.subprocess.Process, port: int, folder: Path, log_start: int
+) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + START_TIMEOUT_S
+    while await _folder_served_on(port) != folder:
+        ended = process.returncode is not None
+        if ended or loop.time() > deadline:
+            lines = await asyncio.to_thread(_lines_of_start, folder, log_start)
+            if any("Address already in use" in line for line in lines):
+                raise PortTaken(port)
+            what = f"ended with exit code {process.returncode}" if ended else "does not answer"
+            shown = "\n  ".join(filter(_tells_why, lines)) or "(it says nothing)"
+            raise ZooKeeperNotStarted(f"ZooKeeper {what}; its log, {folder / LOG_NAME}:\n  {shown}")
+        await asyncio.sleep(POLL_INTERVAL_S)
+
+
+async def _folder_served_on(port: int) -> Path | None:
+    """Ask the server on the port for its configuration; return its data folder's parent.
+
+    Any answer is not enough: it may come from another ZooKeeper that took the port first.
+    """
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            try:
+                writer.write(b"conf")
+                answer = await reader.read()
+            finally:
+                writer.close()
+    except OSError:  # No server listens yet; a TimeoutError: one listens and does not answer.
+        return None
+    for line in answer.decode(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if name == "dataDir":
+            return Path(value).parent.parent
+    return None
+
+
+def _tells_why(line: str) -> bool:
+    return bool(line.strip()) and " INFO " not in line and not line.startswith("\t")
+
+
+def _log_size(folder: Path) -> int:
+    log = folder / LOG_NAME
+    return log.stat().st_size if log.exists() else 0
+
+
+def _lines_of_start(folder: Path, log_start: int) -> list[str]:
+    """What the JVM has printed, and the log's lines behind `log_start`; all, if it began again."""
+    said = (folder / OUTPUT_NAME).read_bytes()
+    if (size := _log_size(folder)) > 0:
+        with (folder / LOG_NAME).open("rb") as log:
+            log.seek(log_start if log_start <= size else 0)
+            said += log.read()
+    return said.decode(errors="replace").splitlines()

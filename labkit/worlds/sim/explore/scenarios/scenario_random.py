@@ -1,0 +1,113 @@
+"""Random draws for a scenario: from one seed, over the nodes and events of its cluster."""
+
+import random
+from typing import TypeVar
+
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, Moment, On
+
+T = TypeVar("T")
+
+_TURNS = {
+    "add.sent": 60,
+    "journal.appended": 60,
+    "journal.synced": 60,
+    "add.acked": 60,
+    "lac.advanced": 20,
+    "memtable.flushed": 12,
+    "ensemble.changing": 3,
+    "recovery.started": 2,
+    "ledger.fenced": 5,
+    "recovery.covered": 2,
+    "recovery.ended": 2,
+    "ledger.closed": 2,
+    "node.killed": 3,
+}
+"""Events at which an entry, a ledger or a node changes its state, and about how many of each a
+small scenario has.
+"""
+
+
+class Lots:
+    """Draws values for a scenario with the cluster and the clients, up to `horizon_ms`."""
+
+    def __init__(
+        self, name: str, cluster: Cluster, clients: tuple[str, ...], horizon_ms: float
+    ) -> None:
+        self._random = random.Random(name)
+        self._bookies, self._clients = cluster.names, clients
+        self.horizon_ms = horizon_ms
+
+    def chance(self, share: float) -> bool:
+        """True in this share of all draws."""
+        return self._random.random() < share
+
+    def one_of(self, *values: T) -> T:
+        """One of `values`, each equally likely."""
+        return self._random.choice(values)
+
+    def some_of(self, values: tuple[T, ...], count: int) -> list[T]:
+        """`count` different ones of `values`."""
+        return self._random.sample(values, count)
+
+    def number(self, lowest: int, highest: int) -> int:
+        """A whole number, both ends included."""
+        return self._random.randint(lowest, highest)
+
+    def between(self, lowest: float, highest: float) -> float:
+        """A number with three digits, so that it is easy to read."""
+        return rounded(self._random.uniform(lowest, highest))
+
+    def ms(self, most: float = 0) -> float:
+        """A time from 1 ms up, by default to the horizon; short ones are as likely as long ones."""
+        return rounded((most or self.horizon_ms) ** self._random.random())
+
+    def bookie(self) -> str:
+        """A bookie."""
+        return self._random.choice(self._bookies)
+
+    def first_bookie(self) -> str:
+        """One of the first three: clients choose in the order of names, so these have copies."""
+        return self._random.choice(self._bookies[:3])
+
+    def client(self) -> str:
+        """A client."""
+        return self._random.choice(self._clients)
+
+    def node(self) -> str:
+        """Either."""
+        return self._random.choice((*self._bookies, *self._clients))
+
+    def way(self) -> tuple[str, str]:
+        """The sender and the receiver of a link: mostly a bookie and a client."""
+        ends = [self.bookie(), self.client()]
+        if self.chance(0.2):
+            ends = self.some_of((*self._bookies, *self._clients), 2)
+        one, other = self.some_of(tuple(ends), 2)
+        return one, other
+
+    def fate(self) -> str:
+        """What a crash does to unsynced writes."""
+        return self.one_of("kept", "lost", "torn", "lot")
+
+    def late_part(self) -> float:
+        """A place in a file (0 to 1), rather near its end, where the newest entries lie."""
+        return rounded(1 - self._random.random() ** 3)
+
+    def time(self) -> At:
+        """A moment by the clock."""
+        return At(self.between(0, self.horizon_ms))
+
+    def turn(self, *kinds: str) -> On:
+        """A moment at which an event of one of these kinds happens (by default of any)."""
+        kind = self.one_of(*(kinds or _TURNS))
+        return On(kind, int(_TURNS[kind] ** self._random.random()))
+
+    def moment(self) -> Moment:
+        """Either."""
+        return self.time() if self.chance(0.4) else self.turn()
+
+
+def rounded(value: float) -> float:
+    """Three digits of the value, so that it is easy to read."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,387 @@
+"""A disk in memory that forgets at a crash what was not synced, and that can stop anywhere.
+
+It is as unkind as the `Disk` port allows: without `sync` a write may be lost, kept or torn at a
+sector's edge, each write for itself; without `sync_folder` a new name, a rename or a removal may be
+lost or kept.  What becomes of each such operation is decided by a `Keep`.
+
+A sync that fails is the last chance of what it covers, as on Linux: the pages stay in memory, where
+the next process reads them too, but they count as written, and only a new write to the same page
+brings it to the disk.
+"""
+
+import errno
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from labkit.system.model.errors import StorageDamagedException
+from labkit.worlds.sim.machine.disk_operation import Keep, Operation
+
+SECTOR_SIZE = 512
+"""What a disk writes whole or not at all, in bytes."""
+PAGE_SIZE = 4096
+"""What the operating system writes as one, in bytes."""
+_LARGEST_FILE = 2**28
+"""The largest file in bytes, without zeros at its end: a damaged record may ask for any size."""
+
+
+class SimDiskError(OSError):
+    """A simulated disk failed.  Its words have no error number: those differ between systems, and
+    a trace, which has the words, must not.
+    """
+
+    def __str__(self) -> str:
+        return f"simulated: {self.strerror}"
+
+
+class CrashError(Exception):
+    """The machine stopped."""
+
+
+@dataclass
+class Fuse:
+    """Counts the operations of one machine's disks, and stops the machine at one of them.
+
+    `stop_at` is the number of the operation that is not carried out any more; -1: none.  `watch`
+    sees each operation before it is carried out, `watch_read` the path of each file that is read.
+    """
+
+    stop_at: int = -1
+    operations: list[Operation] = field(default_factory=list)
+    watch: Callable[[Operation], None] | None = None
+    watch_read: Callable[[str], None] | None = None
+
+    def burn(self, operation: Operation) -> None:
+        """Let the operation through.  Raises `CrashError` when the machine stops here."""
+        if operation.number == self.stop_at:
+            raise CrashError(str(operation))
+        if self.watch is not None:
+            self.watch(operation)
+        self.operations.append(operation)
+
+
+class Content:
+    """A file's bytes.  Zeros at the end are only counted, so that a preallocated file is small."""
+
+    def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
+        self.size = size
+        self.stored = bytearray(stored)
+
+    def write(self, offset: int, data: bytes) -> None:
+        if not data:
+            return
+        self.size = max(self.size, offset + len(data))
+        if offset < len(self.stored) or data.strip(b"\0"):
+            self.stored.extend(bytes(max(0, offset - len(self.stored))))
+            self.stored[offset : offset + len(data)] = data
+
+    def read(self, offset: int, size: int) -> bytes:
+        end = min(offset + size, self.size)
+        return bytes(self.stored[offset:end]).ljust(end - offset, b"\0")
+
+    def next_data(self, offset: int) -> int:
+        return offset if offset < len(self.stored) else self.size
+
+    def copy(self) -> "Content":
+        return Content(self.stored, self.size)
+
+
+@dataclass
+class Inode:
+    """A file: its present name, `durable` after the last sync, `content` as a reader sees it.
+
+    `writes`: what the next sync makes durable.  `passed_over`: parts of pages whose sync failed.
+    """
+
+    path: str
+    durable: Content = field(default_factory=Content)
+    content: Content = field(default_factory=Content)
+    writes: list[tuple[Operation, bytes]] = field(default_factory=list)
+    passed_over: list[tuple[Operation, bytes]] = field(default_factory=list)
+
+    def write(self, operation: Operation, data: bytes) -> None:
+        self.content.write(operation.offset, data)
+        if self.passed_over:
+            pages = range(operation.offset // PAGE_SIZE, -(-operation.end // PAGE_SIZE))
+            again = [p for p in self.passed_over if p[0].offset // PAGE_SIZE in pages]
+            self.passed_over = [p for p in self.passed_over if p not in again]
+            self.writes += again
+        self.writes.append((operation, data))
+
+    def sync(self) -> None:
+        for operation, data in self.writes:
+            self.durable.write(operation.offset, data)
+        self.writes.clear()
+
+    def fail_to_sync(self) -> None:
+        for operation, data in self.writes:
+            self.passed_over += _by_page(operation, data)
+        self.writes.clear()
+
+    def after_crash(self, keep: Keep) -> Content:
+        content = self.durable.copy()
+        for operation, data in (*self.passed_over, *self.writes):
+            content.write(operation.offset, _surviving(data, operation, keep(operation)))
+        return content
+
+    def copy(self) -> "Inode":
+        return Inode(
+            self.path,
+            self.durable.copy(),
+            self.content.copy(),
+            list(self.writes),
+            list(self.passed_over),
+        )
+
+
+@dataclass
+class SimFile:
+    """An open file."""
+
+    disk: "SimDisk"
+    inode: Inode
+
+    def write(self, offset: int, data: bytes) -> None:
+        if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
+            raise SimDiskError(errno.EFBIG, f"{self.inode.path} would be too large")
+        # Before anything changes: a machine that stops here has not written a byte.
+        self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        if self.disk.fuse.watch_read is not None:
+            self.disk.fuse.watch_read(self.inode.path)
+        return self.inode.content.read(offset, size)
+
+    def size(self) -> int:
+        return self.inode.content.size
+
+    def next_data(self, offset: int) -> int:
+        return self.inode.content.next_data(offset)
+
+    def sync(self) -> None:
+        try:
+            self.disk.burn("sync", self.inode.path)
+        except SimDiskError:
+            self.inode.fail_to_sync()
+            raise
+        self.inode.sync()
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of names not yet durable: `linked` gets the inode, `unlinked` goes."""
+
+    operation: Operation
+    linked: str = ""
+    inode: Inode | None = None
+    unlinked: str = ""
+
+    def touches(self, folder: str) -> bool:
+        return any(_parent(p) == folder for p in (self.linked, self.unlinked) if p)
+
+    def apply(self, names: dict[str, Inode]) -> None:
+        names.pop(self.unlinked, None)
+        if self.inode is not None:
+            names[self.linked] = self.inode
+
+
+class SimDisk:
+    """A directory of files in memory; `after_crash` gives what the next start finds."""
+
+    def __init__(self, fuse: Fuse | None = None, name: str = "disk") -> None:
+        self.fuse = fuse or Fuse()
+        self.name = name
+        self._names: dict[str, Inode] = {}
+        self._durable_names: dict[str, Inode] = {}
+        self._changes: list[_Change] = []
+        self._folders = {"", "current"}
+        self._new_folders: dict[str, Operation] = {}
+
+    def create(self, path: str) -> SimFile:
+        operation = self.burn("create", path)
+        folder = _parent(path)
+        while folder not in self._folders:
+            self._folders.add(folder)
+            self._new_folders[folder] = operation._replace(kind="make folder", path=folder)
+            folder = _parent(folder)
+        self._change(_Change(operation, linked=path, inode=Inode(path)))
+        return SimFile(self, self._names[path])
+
+    def open(self, path: str) -> SimFile:
+        return SimFile(self, self._inode(path))
+
+    def exists(self, path: str) -> bool:
+        if path in self._folders:
+            raise StorageDamagedException(f"{self.path(path)} is a folder, not a file")
+        self._refuse_file(_parent(path))
+        return path in self._names
+
+    def names(self, folder: str) -> list[str]:
+        self._refuse_file(folder)
+        start = folder + "/" if folder else ""
+        paths = {*self._names, *self._folders}
+        inside = (path[len(start) :] for path in paths if path and path.startswith(start))
+        return sorted({path.partition("/")[0] for path in inside})
+
+    def _refuse_file(self, folder: str) -> None:
+        """Raise `StorageDamagedException` if this folder, or one above it, is a file."""
+        while folder:
+            if folder in self._names:
+                raise StorageDamagedException(f"{self.path(folder)} is a file, not a folder")
+            folder = _parent(folder)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        return [name for name in self.names(folder) if name.endswith(suffix)]
+
+    def path(self, name: str) -> str:
+        return f"{self.name}/{name}"
+
+    def rename(self, old: str, new: str) -> None:
+        inode = self._inode(old)
+        operation = self.burn("rename", old, renamed_to=new)
+        self._change(_Change(operation, linked=new, inode=inode, unlinked=old))
+        inode.path = new
+
+    def remove(self, path: str) -> None:
+        self._inode(path)
+        self._change(_Change(self.burn("remove", path), unlinked=path))
+
+    def sync_folder(self, folder: str) -> None:
+        self.burn("sync folder", folder)
+        for change in [c for c in self._changes if c.touches(folder)]:
+            change.apply(self._durable_names)
+            self._changes.remove(change)
+        for inside in [f for f in self._new_folders if _parent(f) == folder]:
+            del self._new_folders[inside]
+
+    def sync_whole(self) -> bool:
+        return False  # So that each file's sync can be the one that a crash comes before.
+
+    def _inode(self, path: str) -> Inode:
+        if path not in self._names:
+            raise FileNotFoundError(errno.ENOENT, "simulated: there is no such file", path)
+        return self._names[path]
+
+    def burn(
+        self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""
+    ) -> Operation:
+        """Number an operation and pass it through the fuse."""
+        number = len(self.fuse.operations)
+        operation = Operation(number, self.name, kind, path, offset, size, renamed_to)
+        self.fuse.burn(operation)
+        return operation
+
+    def paths(self) -> list[str]:
+        """Every file, sorted."""
+        return sorted(self._names)
+
+    def stored_bytes(self, path: str) -> int:
+        """The file's size without the zeros at its end."""
+        return len(self._names[path].content.stored)
+
+    def rot(self, path: str, part: float, size: int = 1) -> int:
+        """Flip a bit in each byte of the block of that size that has that part (0 to 1) of the
+        file's bytes, not counting zeros at its end, synced or not; returns the block's offset.
+        """
+        inode = self._names[path]
+        at = int(part * max(0, len(inode.content.stored) - 1))
+        offset = at - at % size
+        for content in (inode.content, inode.durable):
+            rotten = bytes(byte ^ 1 for byte in content.read(offset, size))
+            content.write(offset, rotten)
+        return offset
+
+    def fingerprint(self) -> bytes:
+        """The same for two disks that hold the same files."""
+        found = blake2b(digest_size=16)
+        for path in self.paths():
+            content = self._names[path].content
+            found.update(f"{path} {content.size} {len(content.stored)} ".encode() + content.stored)
+        return found.digest()
+
+    def unsynced(self) -> list[Operation]:
+        """The operations whose fate a crash would decide now, oldest first."""
+        writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
+        return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
+
+    def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
+        """The disk that the next start finds.  This one stays as it is."""
+        disk = SimDisk(fuse, self.name)
+        names = dict(self._durable_names)
+        for change in self._changes:
+            if keep(change.operation) >= 0.5:
+                change.apply(names)
+        for path, inode in names.items():
+            if self._is_reachable(path, keep):
+                content = inode.after_crash(keep)
+                disk._names[path] = Inode(path, content.copy(), content)
+                disk._add_folders(path)
+        disk._durable_names = dict(disk._names)
+        return disk
+
+    def after_kill(self, fuse: Fuse) -> "SimDisk":
+        """The disk that the next process finds when only this one ends: what is not synced is there
+        and still not durable.  This one stays as it is, whatever becomes of the other.
+        """
+        disk = SimDisk(fuse, self.name)
+        # One twin for each file: under its old name and its new one it is the same.
+        twins = {id(inode): inode.copy() for inode in self._inodes()}
+        disk._names = {path: twins[id(inode)] for path, inode in self._names.items()}
+        durable = self._durable_names.items()
+        disk._durable_names = {path: twins[id(inode)] for path, inode in durable}
+        disk._changes = [
+            replace(change, inode=change.inode and twins[id(change.inode)])
+            for change in self._changes
+        ]
+        disk._folders = set(self._folders)
+        disk._new_folders = dict(self._new_folders)
+        return disk
+
+    def _inodes(self) -> list[Inode]:
+        """Each file once: of those that have a name, or had one that a crash can bring back."""
+        changed = (c.inode for c in self._changes if c.inode is not None)
+        inodes = (*self._names.values(), *self._durable_names.values(), *changed)
+        return list({id(inode): inode for inode in inodes}.values())
+
+    def _is_reachable(self, path: str, keep: Keep) -> bool:
+        folder = _parent(path)
+        while folder in self._new_folders:
+            if keep(self._new_folders[folder]) < 0.5:
+                return False
+            folder = _parent(folder)
+        return True
+
+    def _add_folders(self, path: str) -> None:
+        while path:
+            path = _parent(path)
+            self._folders.add(path)
+
+    def _change(self, change: _Change) -> None:
+        change.apply(self._names)
+        self._changes.append(change)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, bytes]]:
+    """A write as its parts in one page each."""
+    at = operation.offset
+    while at < operation.end:
+        end = min(operation.end, (at // PAGE_SIZE + 1) * PAGE_SIZE)
+        part = data[at - operation.offset : end - operation.offset]
+        yield operation._replace(offset=at, size=end - at), part
+        at = end
+
+
+def _surviving(data: bytes, operation: Operation, share: float) -> bytes:
+    """As many whole sectors of a write as the share allows."""
+    if share in (0, 1):
+        return data if share else b""
+    # From the file's beginning, not the write's: a disk's sectors do not move with a write.
+    sectors = int(operation.offset + operation.size * share) // SECTOR_SIZE
+    return data[: max(0, sectors * SECTOR_SIZE - operation.offset)]

@@ -1,0 +1,60 @@
+"""A broker's node: the real broker, over the simulated network, with its own metadata session."""
+
+import asyncio
+
+from labkit.system.broker.broker import Broker
+from labkit.system.node.broker import serve_until
+from labkit.system.topic.names import full_name
+from labkit.system.topic.ownership import BrokerAddress
+from labkit.worlds.sim.machine.network import NodeNetwork
+from labkit.worlds.sim.machine.process import Process
+from labkit.worlds.sim.nodes.environment import Environment
+from labkit.worlds.sim.nodes.nodes import Node
+
+BROKER_PORT = 6650
+
+
+def service_url(name: str) -> str:
+    """Where the broker of that name listens."""
+    return f"pulsar://{name}:{BROKER_PORT}"
+
+
+class BrokerNode(Node):
+    """A node with a broker; all that it knows is in the metadata store and on the bookies."""
+
+    def __init__(self, world: Environment, name: str) -> None:
+        super().__init__(world, name)
+        self._leaving = asyncio.Event()
+        self._down_ms = 0.0
+        self._broker: Broker | None = None
+
+    async def serve(self, process: Process) -> None:
+        network = NodeNetwork(self.world.network, process)
+        client = self.new_client(await self.begin_session(network), network)
+        address = BrokerAddress(f"{self.name}:{BROKER_PORT}", service_url(self.name))
+        broker = self.world.variant.broker(client, address, self.world.cluster.broker)
+        self._broker = broker
+        self._leaving = asyncio.Event()
+        network.listen(broker.accept, BROKER_PORT)
+        await broker.start()
+        self.serves = True
+        self.recorder.record("node.started")
+        await serve_until(self._leaving, broker, lambda: None)
+        self.crash(why="it left in good order")
+        if self._down_ms:
+            self.world.after(self._down_ms, self.start)
+
+    def unload(self, topic: str) -> None:
+        """Close a topic in good order."""
+        if self.is_up and self.serves and self._broker is not None:
+            self.spawn(self._unload(self._broker, full_name(topic)))
+
+    async def _unload(self, broker: Broker, topic: str) -> None:
+        await broker.unload(topic)
+        self.world.answers.unloaded(self.name, topic)
+
+    def leave(self, for_ms: float) -> None:
+        """Give up all topics in good order, then end the process, and come back."""
+        if self.is_up and self.serves:
+            self._down_ms = for_ms
+            self._leaving.set()

@@ -1,0 +1,270 @@
+"""Scripts: the steps of a bookie as a value, and the bookie that carries them out.
+
+A promise is what a bookie has acknowledged: an entry, a fence, an explicit LAC.  It holds once the
+step `Commit` has returned, whatever happens to the machine afterwards.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from labkit.system.model.entry import (
+    DigestType,
+    Entry,
+    encode_entry,
+    encode_explicit_lac,
+    make_digest,
+    make_master_key,
+)
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.disk import Disk
+from labkit.system.storage.garbage import logs_to_compact
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder, Sink
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_operation import Keep
+
+PASSWORD = b"pw"
+MASTER_KEY = make_master_key(PASSWORD)
+DIGEST = make_digest(DigestType.CRC32C, PASSWORD)
+FIRST_JOURNAL_ID = 1
+
+CONFIG = StorageConfig(
+    journal_max_size_mb=1,
+    journal_pre_alloc_size_mb=1,
+    journal_max_backups=0,
+    log_size_limit=2048,
+    page_size=512,
+)
+"""Small files, and no journal is kept longer than it is needed."""
+
+StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
+"""Opens a store: `LedgerStore` itself, or a defective one."""
+
+
+class Promise(NamedTuple):
+    """A thing that a bookie must keep.  kind: `entry`, `fence`, or `LAC` (`number`: its value)."""
+
+    kind: str
+    ledger_id: int
+    number: int = -1
+
+    @property
+    def short(self) -> str:
+        """Its name in a crowded place: `5/0` is an entry, `5/fence` a fence."""
+        return f"{self.ledger_id}/{self.number if self.kind == 'entry' else self.kind}"
+
+    def __str__(self) -> str:
+        of = f"of ledger {self.ledger_id}"
+        return f"the fence {of}" if self.kind == "fence" else f"{self.kind} {self.number} {of}"
+
+
+class Step(Protocol):
+    """One line of a script; `str` gives it in words."""
+
+    def run(self, bookie: "Bookie") -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The disks of one bookie: one journal directory per disk, one ledger directory per disk."""
+
+    journals: tuple[SimDisk, ...]
+    ledgers: tuple[SimDisk, ...]
+
+    @property
+    def disks(self) -> tuple[SimDisk, ...]:
+        """All disks."""
+        return self.journals + self.ledgers
+
+    def open(
+        self, store_factory: StoreFactory, config: StorageConfig, sink: Sink | None = None
+    ) -> LedgerStore:
+        """Start a store on the disks; `sink` gets what it reports."""
+        recorder = Recorder("bookie", lambda: 0)
+        if sink is not None:
+            recorder.listen(sink)
+        return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
+
+    def after_crash(self, keep: Keep) -> "Machine":
+        """The machine after a crash now.  This one stays as it is."""
+        fuse = Fuse()
+        return Machine(
+            tuple(disk.after_crash(keep, fuse) for disk in self.journals),
+            tuple(disk.after_crash(keep, fuse) for disk in self.ledgers),
+        )
+
+
+def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -> Machine:
+    """A machine with empty disks."""
+    return Machine(
+        tuple(SimDisk(fuse, f"journal {i}") for i in range(journal_count)),
+        tuple(SimDisk(fuse, f"ledgers {i}") for i in range(ledger_dir_count)),
+    )
+
+
+class Bookie:
+    """Runs a script on a machine and records its requests and promises."""
+
+    def __init__(
+        self, machine: Machine, store_factory: StoreFactory, config: StorageConfig
+    ) -> None:
+        self.told: dict[Promise, bytes] = {}
+        self.promised: tuple[Promise, ...] = ()
+        self.step = "start"
+        self.in_flush = False
+        self.deleted: set[int] = set()
+        self._machine = machine
+        self._store_factory = store_factory
+        self._config = config
+
+    def run(self, script: Sequence[Step]) -> None:
+        """Start the bookie and do every step.  Raises what the store raises."""
+        self.start()
+        for step in script:
+            step.run(self)
+
+    def at(self, step: str) -> None:
+        """Note which step is under way."""
+        self.step = f"{step} in flush" if self.in_flush else step
+
+    def start(self) -> None:
+        """Open the store; an earlier one is gone as with a killed process."""
+        self.store = self._machine.open(self._store_factory, self._config)
+
+    def tell(self, promise: Promise, data: bytes = b"") -> None:
+        """Note a request that the store is about to get."""
+        self.told[promise] = data
+
+    def promise(self) -> None:
+        """Turn all requests so far into promises: they are answered now."""
+        self.promised = tuple(p for p in self.told if p.ledger_id not in self.deleted)
+
+
+def entry_bytes(ledger_id: int, entry_id: int, payload_size: int) -> bytes:
+    """An entry as a client would send it; its payload names it."""
+    name = f"{ledger_id}/{entry_id} ".encode()
+    payload = (name * (payload_size // len(name) + 1))[:payload_size]
+    return encode_entry(
+        Entry(ledger_id, entry_id, entry_id - 1, (entry_id + 1) * payload_size, payload), DIGEST
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Add an entry; it is answered by the next `Commit`."""
+
+    ledger_id: int
+    entry_id: int
+    payload_size: int = 20
+
+    def __str__(self) -> str:
+        return f"add {self.ledger_id}/{self.entry_id}"
+
+    def run(self, bookie: Bookie) -> None:
+        data = entry_bytes(self.ledger_id, self.entry_id, self.payload_size)
+        bookie.tell(Promise("entry", self.ledger_id, self.entry_id), data)
+        bookie.store.add_entry(self.ledger_id, self.entry_id, data, MASTER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Fence a ledger; it is answered by the next `Commit`."""
+
+    ledger_id: int
+
+    def __str__(self) -> str:
+        return f"fence {self.ledger_id}"
+
+    def run(self, bookie: Bookie) -> None:
+        bookie.tell(Promise("fence", self.ledger_id))
+        bookie.store.fence(self.ledger_id, MASTER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitLac:
+    """Set a ledger's explicit LAC; it is answered by the next `Commit`."""
+
+    ledger_id: int
+    last_add_confirmed: int
+
+    def __str__(self) -> str:
+        return f"LAC {self.last_add_confirmed} of {self.ledger_id}"
+
+    def run(self, bookie: Bookie) -> None:
+        body = encode_explicit_lac(self.ledger_id, self.last_add_confirmed, DIGEST)
+        bookie.tell(Promise("LAC", self.ledger_id, self.last_add_confirmed), body)
+        bookie.store.set_explicit_lac(self.ledger_id, body, MASTER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Sync the journal, then answer all requests so far."""
+
+    def __str__(self) -> str:
+        return "commit"
+
+    def run(self, bookie: Bookie) -> None:
+        new = (p.short for p in bookie.told if p not in bookie.promised)
+        bookie.at(" ".join((str(self), *new)))
+        bookie.store.commit()
+        bookie.promise()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Flush the memtable and move LastLogMark; `during` happens while the flush is under way."""
+
+    during: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return "checkpoint"
+
+    def run(self, bookie: Bookie) -> None:
+        bookie.at(str(self))
+        checkpoint = bookie.store.begin_checkpoint()
+        bookie.in_flush = True
+        for step in self.during:
+            step.run(bookie)
+        bookie.in_flush = False
+        bookie.at(str(self))
+        bookie.store.flush(checkpoint)
+        bookie.store.end_checkpoint()
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Kill the bookie's process and start it again; the machine stays up."""
+
+    def __str__(self) -> str:
+        return "restart"
+
+    def run(self, bookie: Bookie) -> None:
+        bookie.at(str(self))
+        bookie.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Delete ledgers, collect the garbage, and compact every log that is used less than
+    `threshold`.
+    """
+
+    deleted: tuple[int, ...] = ()
+    threshold: float = 0.8
+
+    def __str__(self) -> str:
+        return "collect garbage"
+
+    def run(self, bookie: Bookie) -> None:
+        bookie.at(str(self))
+        bookie.deleted.update(self.deleted)
+        bookie.promise()
+        garbage = bookie.store.garbage
+        for log_id in garbage.collect(self.deleted):
+            garbage.remove_log(log_id)
+        for log_id in logs_to_compact(garbage.logs, self.threshold):
+            for _ in garbage.compact(log_id, batch_entries=2):
+                pass
+            garbage.remove_log(log_id)

@@ -1,0 +1,117 @@
+"""The commands that a consumer of Pulsar's sends, each for its id on its connection."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from labkit.system.broker.positions import EARLIEST
+from labkit.system.broker.protocol.frames import message_id_data
+from labkit.system.model.message_id import MessageId
+from labkit.system.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    CommandSubscribe,
+    CommandUnsubscribe,
+    MessageIdData,
+)
+from labkit.system.topic.chain import Position
+
+
+def subscribe(
+    consumer_id: int,
+    request_id: int,
+    consumer_name: str,
+    topic: str,
+    subscription: str,
+    subscription_type: str,
+) -> BaseCommand:
+    """Subscribe; a new subscription begins at the first message."""
+    request = CommandSubscribe(
+        topic=topic,
+        subscription=subscription,
+        subType=subscription_type,
+        consumer_id=consumer_id,
+        request_id=request_id,
+        consumer_name=consumer_name,
+        initialPosition=CommandSubscribe.Earliest,
+    )
+    return BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=request)
+
+
+def read(
+    consumer_id: int,
+    request_id: int,
+    consumer_name: str,
+    topic: str,
+    subscription: str,
+    start: MessageId,
+) -> BaseCommand:
+    """Subscribe as a reader, which is forgotten when it leaves, from this message's entry on."""
+    command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
+    command.subscribe.durable = False
+    where = message_id_data((start.ledger_id, start.entry_id))
+    command.subscribe.start_message_id.CopyFrom(where)
+    return command
+
+
+def flow(consumer_id: int, permits: int) -> BaseCommand:
+    """Take that many messages more."""
+    request = CommandFlow(consumer_id=consumer_id, messagePermits=permits)
+    return BaseCommand(type=BaseCommand.FLOW, flow=request)
+
+
+def acknowledge(
+    consumer_id: int,
+    request_id: int,
+    message_ids: Sequence[MessageIdData],
+    *,
+    is_cumulative: bool,
+) -> BaseCommand:
+    """Acknowledge these entries or parts of batches, or everything up to them."""
+    request = CommandAck(
+        consumer_id=consumer_id,
+        ack_type=CommandAck.Cumulative if is_cumulative else CommandAck.Individual,
+        request_id=request_id,
+        message_id=message_ids,
+    )
+    return BaseCommand(type=BaseCommand.ACK, ack=request)
+
+
+def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> BaseCommand:
+    """Ask for these entries once more, or for all that are not acknowledged if none is named."""
+    request = CommandRedeliverUnacknowledgedMessages(
+        consumer_id=consumer_id,
+        message_ids=map(message_id_data, positions),
+        consumer_epoch=epoch,
+    )
+    return BaseCommand(
+        type=BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+        redeliverUnacknowledgedMessages=request,
+    )
+
+
+def get_last_message_id(consumer_id: int, request_id: int) -> BaseCommand:
+    """Ask for the last message of the topic, and how far the subscription is."""
+    request = CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id)
+    return BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=request)
+
+
+def _seek_to_the_first(consumer_id: int, request_id: int) -> BaseCommand:
+    request = CommandSeek(
+        consumer_id=consumer_id, request_id=request_id, message_id=message_id_data(EARLIEST)
+    )
+    return BaseCommand(type=BaseCommand.SEEK, seek=request)
+
+
+def _unsubscribe(consumer_id: int, request_id: int) -> BaseCommand:
+    request = CommandUnsubscribe(consumer_id=consumer_id, request_id=request_id)
+    return BaseCommand(type=BaseCommand.UNSUBSCRIBE, unsubscribe=request)
+
+
+START_OVER: Mapping[str, Callable[[int, int], BaseCommand]] = {
+    "seek": _seek_to_the_first,
+    "unsubscribe": _unsubscribe,
+}
+"""By name the ways back to the first message, for a consumer's and a request's id."""

@@ -1,0 +1,278 @@
+"""The clients' steps, as values.
+
+A step begins at its moment, on its client's node, and dies with it.  Ledgers go by the number that
+the workload gives them; the cluster assigns its own ids.
+"""
+
+import asyncio
+import json
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.deferred_sync import DeferredSyncWriter
+from labkit.system.client.reader import LedgerReader
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.metadata.racks import RACKS
+from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.settings.scenario_values import Value
+from labkit.worlds.sim.settings.triggers import START, Moment
+
+
+class Step(Protocol):
+    """What one client does: a step of labkit's, or one of your own."""
+
+    @property
+    def client(self) -> str:
+        """On whose node it runs."""
+
+    @property
+    def when(self) -> Moment:
+        """When it begins."""
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Write(Value):
+    """Create a ledger, add entries, close it.
+
+    At most `window` adds are unconfirmed at a time; `every_ms` is the pause between two adds in
+    milliseconds, and `pause_ms` one more before the last add.  Without `close` the ledger stays
+    open, as after the death of its writer.
+
+    `force_every` entries of a ledger with deferred sync are made durable together; 0: each one is
+    durable when it is acknowledged.  `explicit_lac_ms`: how often the writer sends its
+    LastAddConfirmed when no entry carries it; 0: never.  The copies of an entry span `racks`, as
+    far as there are that many; with `enforce_racks` the write fails where they cannot.
+
+    With `delay_ensemble_change` the writer replaces a bookie only when the others are too few.  An
+    add without its acknowledgements after `quorum_timeout_ms` ends the writer (0: never), and so
+    does the need for more than `max_allowed_ensemble_changes`.
+    """
+
+    ledger: int = 0
+    entries: int = 10
+    ensemble: int = 3
+    write_quorum: int = 3
+    ack_quorum: int = 2
+    window: int = 5
+    payload_size: int = 32
+    every_ms: float = 0.0
+    pause_ms: float = 0.0
+    close: bool = True
+    client: str = "w"
+    when: Moment = START
+    force_every: int = 0
+    explicit_lac_ms: int = 0
+    racks: int = 0
+    delay_ensemble_change: bool = False
+    quorum_timeout_ms: int = 0
+    max_allowed_ensemble_changes: int = 2**31 - 1
+    enforce_racks: bool = False
+
+    def __str__(self) -> str:
+        return f"write {self.entries} entries to ledger {self.ledger}"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        create = self._client(node).create_ledger
+        sizes = (self.ensemble, self.write_quorum, self.ack_quorum)
+        # A learner's client has no deferred sync.
+        writer = await (create(*sizes, deferred_sync=True) if self.force_every else create(*sizes))
+        node.ledgers.created(self.ledger, writer.ledger_id)
+        adds = _Adds(node, writer, is_deferred=bool(self.force_every))
+        for number in range(self.entries):
+            await adds.leave_room(self.window)
+            if self.pause_ms and number == self.entries - 1:
+                await asyncio.sleep(self.pause_ms / 1000)
+            adds.begin(payload(self.ledger, number, self.payload_size))
+            if self.every_ms:
+                await asyncio.sleep(self.every_ms / 1000)
+            if self.force_every and (number + 1) % self.force_every == 0:
+                await adds.force()
+        await adds.force()
+        if self.close:
+            await writer.close()
+
+    def _client(self, node: ClientNode) -> BookKeeper:
+        config = ClientConfig(
+            explicit_lac_interval_ms=self.explicit_lac_ms,
+            min_num_racks_per_write_quorum=self.racks,
+            enforce_min_num_racks_per_write_quorum=self.enforce_racks,
+            delay_ensemble_change=self.delay_ensemble_change,
+            add_entry_quorum_timeout_s=self.quorum_timeout_ms / 1000 or -1.0,
+            max_allowed_ensemble_changes=self.max_allowed_ensemble_changes,
+        )
+        if config == ClientConfig():
+            return node.client
+        return node.new_client(node.client.store, node.network, config)
+
+
+class _Adds:
+    """The adds of a `Write` that are under way."""
+
+    def __init__(self, node: ClientNode, writer: LedgerWriter, *, is_deferred: bool) -> None:
+        self._node, self._writer, self._is_deferred = node, writer, is_deferred
+        self._under_way: deque[tuple[bytes, asyncio.Future[int]]] = deque()
+
+    def begin(self, given: bytes) -> None:
+        """Add an entry with this payload."""
+        self._under_way.append((given, self._writer.add(given)))
+
+    async def leave_room(self, window: int) -> None:
+        """Wait until one more may be under way."""
+        while self._under_way and (len(self._under_way) >= window or self._under_way[0][1].done()):
+            await self._first_is_answered()
+
+    async def force(self) -> None:
+        """Wait for the adds so far, and until they are durable."""
+        while self._under_way:
+            await self._first_is_answered()
+        if isinstance(self._writer, DeferredSyncWriter):
+            await self._writer.force()
+
+    async def _first_is_answered(self) -> None:
+        given, answered = self._under_way.popleft()
+        entry_id = await answered
+        # With deferred sync the answer comes before the entry is confirmed.
+        if not self._is_deferred:
+            self._node.world.answers.added(self._node.name, self._writer.ledger_id, entry_id, given)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Read(Value):
+    """Read a ledger up to LastAddConfirmed without recovery, `polls` times.
+
+    Each poll continues where the one before ended, `poll_ms` milliseconds later.  With
+    `long_poll_ms` a poll waits that long on a bookie for the next entry, and reads one.
+
+    `lac` says how any other poll learns LastAddConfirmed: with "read" from as many bookies as it
+    takes to know it, with "try" from the first that knows more, with "explicit" from explicit LACs,
+    too.
+    """
+
+    ledger: int = 0
+    polls: int = 1
+    poll_ms: float = 5.0
+    client: str = "r"
+    when: Moment = START
+    long_poll_ms: float = 0.0
+    lac: str = "read"
+
+    def __str__(self) -> str:
+        return f"read ledger {self.ledger}"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        ledger_id = await node.ledgers.id_of(self.ledger)
+        reader = await node.client.open_ledger_no_recovery(ledger_id)
+        first = 0
+        for _ in range(self.polls):
+            if self.long_poll_ms:
+                wait_s = self.long_poll_ms / 1000
+                _, entry = await reader.read_last_add_confirmed_and_entry(first, wait_s)
+                if entry is not None:
+                    node.world.answers.read(node.name, ledger_id, first, first, [entry])
+                    first += 1
+                continue
+            last = await self._last_add_confirmed(reader)
+            if last >= first:
+                await _read(node, reader, first, last)
+                first = last + 1
+            await asyncio.sleep(self.poll_ms / 1000)
+
+    async def _last_add_confirmed(self, reader: LedgerReader) -> int:
+        if self.lac == "try":
+            return await reader.try_read_last_add_confirmed()
+        if self.lac == "explicit":
+            return await reader.read_explicit_last_add_confirmed()
+        return await reader.read_last_add_confirmed()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recover(Value):
+    """Open a ledger with recovery: fence it, find its end, close it there; then read all of it."""
+
+    ledger: int = 0
+    client: str = "r"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"recover ledger {self.ledger}"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        reader = await node.client.open_ledger(await node.ledgers.id_of(self.ledger))
+        if reader.last_add_confirmed >= 0:
+            await _read(node, reader, 0, reader.last_add_confirmed)
+
+
+async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -> None:
+    entries = await reader.read_entries(first, last)
+    node.world.answers.read(node.name, reader.ledger_id, first, last, entries)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Delete(Value):
+    """Delete a ledger: readers lose it at once, bookies when they collect garbage."""
+
+    ledger: int = 0
+    client: str = "w"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"delete ledger {self.ledger}"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        await node.client.delete_ledger(await node.ledgers.id_of(self.ledger))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NameRacks(Value):
+    """Say in which of that many racks each bookie stands; they are given out in turn."""
+
+    racks: int = 2
+    client: str = "operator"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"name {self.racks} racks"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        names = node.world.cluster.names
+        bookies = {name: {"rack": f"/{at % self.racks}"} for at, name in enumerate(names)}
+        await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DisableAutorecovery(Value):
+    """Stop audits and repairs, and let them go on `for_ms` milliseconds later."""
+
+    for_ms: float = 1000.0
+    client: str = "operator"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"disable autorecovery for {self.for_ms:g} ms"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        switches = LedgerUnderreplicationManager(
+            node.client.store, node.name, lambda _: 0, node.wall_clock_ms
+        )
+        await switches.disable()
+        await asyncio.sleep(self.for_ms / 1000)
+        await switches.enable()
+
+
+def payload(ledger: int, number: int, size: int) -> bytes:
+    """The bytes of an entry, different from those of all others."""
+    text = f"{ledger}/{number} ".encode()
+    return (text * (size // len(text) + 1))[: max(size, len(text))]

@@ -1,0 +1,378 @@
+"""The command `labkit`, as a user runs it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+
+import psutil
+import pytest
+
+from labkit import __version__
+from labkit.course.workshop.step import track
+from labkit.worlds.live.host.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+from labkit.worlds.live.zookeeper.server import free_port
+
+DEADLINE_S = 60
+NOWHERE = f"127.0.0.1:{free_port()}"
+
+
+def labkit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "labkit", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """What a failed command said: a single line."""
+    assert done.stdout == ""
+    line, end, rest = done.stderr.partition("\n")
+    assert (end, rest) == ("\n", ""), done.stderr
+    return line
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "labkit", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # The tests may run under nohup, which servers respect.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
+    ) as process:
+        deadline = Timer(DEADLINE_S, process.kill)
+        deadline.start()
+        try:
+            yield process
+        finally:
+            deadline.cancel()
+            process.kill()
+
+
+def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
+    """Lines up to the one that has this text in it; fails if the command ends before."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    while not lines or last not in lines[-1]:
+        line = process.stdout.readline()
+        assert line, (lines, process.stderr.read() if process.stderr else "")
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: int) -> None:
+    with running("local", "--bookies", "3", "--data", str(tmp_path)) as process:
+        lines = lines_until(process, "take writes")
+        assert lines[0].startswith("ZooKeeper  127.0.0.1:")
+        assert [line.split()[0] for line in lines[1:4]] == ["bookie-1", "bookie-2", "bookie-3"]
+        assert lines[4] == "3 bookies take writes. Ctrl-C ends them all.\n"
+        process.send_signal(number)
+        said, complained = process.communicate(timeout=DEADLINE_S)
+        assert (process.returncode, said, complained) == (EXIT_OK, "", "")
+    for name in ("bookie-1", "bookie-2", "bookie-3"):
+        assert (tmp_path / name / "ledgers" / "current").is_dir()
+
+
+@pytest.mark.java
+def test_local_says_when_a_bookie_has_ended() -> None:
+    with running("local", "--bookies", "1") as process:
+        _, where, word, pid, folder = lines_until(process, "take writes")[1].split()
+        assert where.startswith("127.0.0.1:")
+        assert word == "process"
+        os.kill(int(pid), signal.SIGKILL)
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            f"labkit: bookie-1 has ended by SIGKILL; its log is in {folder}\n"
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=DEADLINE_S) == ("", "")
+        assert process.returncode == EXIT_OK
+
+
+@pytest.mark.java
+def test_local_says_when_its_zookeeper_has_ended(tmp_path: Path) -> None:
+    with running("local", "--bookies", "1", "--data", str(tmp_path)) as process:
+        lines_until(process, "take writes")
+        children = psutil.Process(process.pid).children()
+        [server] = [each for each in children if "java" in each.name()]
+        server.kill()
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith(
+            f"labkit: ZooKeeper has ended; its log is in {tmp_path / 'zookeeper'}. Without it"
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
+@pytest.mark.java
+def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
+    options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
+    with running("local", *options) as process:
+        name, service_url, web_url = lines_until(process, "take writes")[2].split()
+        assert name == "broker-1"
+        assert service_url.startswith("pulsar://127.0.0.1:")
+        assert web_url.startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
+@contextmanager
+def silent_server() -> Iterator[tuple[str, socket.socket]]:
+    """Where somebody listens and says nothing: who starts with that as its ZooKeeper waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE_S)
+        yield f"127.0.0.1:{server.getsockname()[1]}", server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("bookie", "--id", "bookie-1", "--data", "bookie-1"),
+        ("broker", "--id", "broker-1"),
+        ("autorecovery",),
+        ("local", "--bookies", "1"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_a_server_that_is_stopped_while_it_starts_ends_without_complaint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: tuple[str, ...], number: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with (
+        silent_server() as (address, server),
+        running(*verb, "--zookeeper", address) as process,
+        server.accept()[0] as connection,
+    ):
+        process.send_signal(number)
+        connection.close()
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_OK, "", "")
+    assert not list(tmp_path.glob("labkit-*"))
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
+    with (
+        silent_server() as (address, server),
+        running("shell", "--zookeeper", address, "listbookies") as process,
+        server.accept()[0],
+    ):
+        process.send_signal(signal.SIGINT)
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_client_that_is_stopped_before_its_end_has_not_succeeded(number: int) -> None:
+    options = ("--file", str(track("client").solution))
+    with (
+        silent_server() as (address, server),
+        running("client", *options, "--zookeeper", address, "take", "1") as process,
+        server.accept()[0] as connection,
+    ):
+        process.send_signal(number)
+        connection.close()
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
+
+
+@pytest.mark.slow
+def test_autorecovery_without_its_zookeeper_says_so(tmp_path: Path) -> None:
+    done = labkit("autorecovery", "--zookeeper", "127.0.0.1:none")
+    assert done.returncode == EXIT_FAILED
+    assert "'127.0.0.1:none' is not a ZooKeeper address" in one_line(done)
+
+
+@pytest.mark.slow
+def test_broker_needs_a_metadata_store() -> None:
+    done = labkit("broker", "--id", "broker-1")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == "labkit: broker-1: give --zookeeper"
+
+
+@pytest.mark.parametrize(("bookies", "brokers"), [("0", "0"), ("3", "-1")])
+def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
+    done = labkit("local", "--bookies", bookies, "--brokers", brokers)
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == (
+        f"labkit: a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
+    )
+
+
+@pytest.mark.slow
+def test_local_says_why_a_bookie_did_not_start() -> None:
+    done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:99999")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done).startswith(
+        "labkit: bookie-1 did not start: '127.0.0.1:99999' is not a ZooKeeper address"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--first", "--seeds", "--jobs"])
+def test_search_takes_no_negative_numbers(option: str) -> None:
+    done = labkit("search", option, "-1")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == "labkit: --first, --seeds and --jobs cannot be negative"
+
+
+@pytest.mark.slow
+def test_local_names_the_folder_that_it_cannot_use(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_bytes(b"")
+    done = labkit("local", "--bookies", "1", "--data", str(in_the_way))
+    assert done.returncode == EXIT_FAILED
+    assert str(in_the_way) in one_line(done)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "the following arguments are required: VERB"),
+        (("fly",), "invalid choice: 'fly'"),
+        (("local", "--bookies", "many"), "argument --bookies: invalid int value: 'many'"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_the_usage(
+    arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = labkit(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: labkit")
+    assert complaint in done.stderr
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert labkit("--version").stdout == f"labkit {__version__}\n"
+
+
+def test_help_names_every_verb() -> None:
+    said = labkit("--help").stdout
+    assert all(verb in said for verb in ("lab ", "local ", "bookie ", "doctor "))
+
+
+@pytest.mark.slow
+def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
+    assert "give --id, or bookieId or advertisedAddress in a file with --conf" in one_line(
+        labkit("bookie")
+    )
+    named = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path))
+    assert "give --zookeeper, or metadataServiceUri" in one_line(named)
+    placeless = labkit("bookie", "--id", "bookie-1", "--zookeeper", NOWHERE)
+    assert "at least one journal directory" in one_line(placeless)
+
+
+def test_doctor_names_every_part_in_a_separate_line() -> None:
+    done = labkit("doctor")
+    assert done.returncode == EXIT_OK, done.stdout
+    for part in ("Python", "Java", "ZooKeeper"):
+        assert any(part in line for line in done.stdout.splitlines())
+
+
+def test_a_reader_that_leaves_early_causes_no_error() -> None:
+    with running("doctor") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_closed_output_causes_no_error(stream: int) -> None:
+    closed = f"exec {stream}>&-; exec {sys.executable} -m labkit handout /dev/null/class 05"
+    done = subprocess.run(
+        ["sh", "-c", closed], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (EXIT_FAILED, "")
+    assert done.stderr.count("\n") == (stream == 1), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--id", "no/slash", "'no/slash' cannot be a bookie id"),
+        ("--id", "readonly", "'readonly', '.' and '..' are taken"),
+        ("--id", "..", "'..' cannot be a bookie id"),
+        ("--port", "70000", "--port is 70000; allowed are 1 to 65535"),
+        ("--port", "-1", "--port is -1; allowed are 1 to 65535"),
+        ("--flush-interval-ms", "0", "--flush-interval-ms is 0; it must be at least 1"),
+        ("--zookeeper", "127.0.0.1:none", "'127.0.0.1:none' is not a ZooKeeper address"),
+    ],
+)
+def test_bookie_refuses_what_it_cannot_take_in_one_line(
+    tmp_path: Path, option: str, value: str, complaint: str
+) -> None:
+    given = {"--id": "bookie-1", "--data": str(tmp_path), "--zookeeper": NOWHERE, option: value}
+    done = labkit("bookie", *(word for pair in given.items() for word in pair))
+    assert done.returncode == EXIT_FAILED
+    assert complaint in one_line(done)
+
+
+@pytest.mark.slow
+def test_bookie_without_its_zookeeper_says_where_it_looked(tmp_path: Path) -> None:
+    done = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path), "--zookeeper", NOWHERE)
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == (
+        f"labkit: bookie-1: no ZooKeeper answers at {NOWHERE} within 10 s; is it running?"
+    )
+
+
+@pytest.mark.java
+def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_bytes(b"")
+    with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:
+        address = lines_until(cluster, "take writes")[0].split()[1]
+        given = ("bookie", "--id", "extra", "--zookeeper", address, "--data")
+        with running(*given, str(tmp_path / "extra")) as bookie:
+            assert f'"pid": {bookie.pid}' in lines_until(bookie, "trace_port")[0]
+            bookie.send_signal(signal.SIGTERM)
+            said, complained = bookie.communicate(timeout=DEADLINE_S)
+            assert (bookie.returncode, said, complained) == (EXIT_OK, "", "")
+        assert (tmp_path / "extra" / "ledgers" / "current" / "VERSION").is_file()
+        done = labkit(*given, str(in_the_way))
+        assert done.returncode == EXIT_FAILED
+        assert f"{in_the_way} is a file, and a folder must be there" in one_line(done)
+
+
+@pytest.mark.java
+def test_a_port_that_is_taken_is_named_before_anything_is_made(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:
+        address = lines_until(cluster, "take writes")[0].split()[1]
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            for verb in (
+                ("bookie", "--id", "extra", "--data", str(data), "--port", port),
+                ("broker", "--id", "broker-1", "--port", port),
+                ("broker", "--id", "broker-1", "--web-port", port),
+            ):
+                done = labkit(*verb, "--zookeeper", address)
+                assert done.returncode == EXIT_FAILED
+                assert one_line(done) == (
+                    f"labkit: {verb[2]}: port {port} of 127.0.0.1 is taken by another program;"
+                    " name another one, or 0 for any that is free"
+                )
+        known = labkit("shell", "--zookeeper", address, "listbookies", "-a").stdout
+    assert not data.exists()
+    assert "extra" not in known

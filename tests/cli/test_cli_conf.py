@@ -1,0 +1,46 @@
+"""What the command says of a configuration file."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.worlds.live.host.exit_codes import EXIT_FAILED
+from tests.cli.test_cli import labkit, one_line
+
+
+@pytest.mark.parametrize("verb", ["bookie", "broker", "autorecovery"])
+def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_failed_disk(
+    tmp_path: Path, verb: str
+) -> None:
+    done = labkit(verb, "--conf", str(tmp_path))
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == f"labkit: {verb}: {tmp_path} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("verb", "key"),
+    [
+        ("bookie", "tlsKeyStore"),
+        ("autorecovery", "tlsKeyStore"),
+        ("broker", "tlsTrustCertsFilePath"),
+    ],
+)
+def test_a_server_with_a_refused_key_ends_in_a_line_that_names_it(
+    tmp_path: Path, verb: str, key: str
+) -> None:
+    conf = tmp_path / "the.conf"
+    conf.write_text(f"numIOThreads=4\nadvertisedAdress=here\n{key}=/its/path\n")
+    done = labkit(verb, "--conf", str(conf))
+    assert done.returncode == EXIT_FAILED
+    assert f"labkit: {verb}: {key} asks for something that labkit does not do" in one_line(done)
+
+
+@pytest.mark.parametrize("verb", ["bookie", "autorecovery"])
+def test_keys_without_effect_and_unknown_ones_get_a_line_each(tmp_path: Path, verb: str) -> None:
+    conf = tmp_path / "the.conf"
+    conf.write_text("numIOThreads=4\nadvertisedAdress=here\nbookieId=bookie-1\n")
+    harmless, unknown, _ = labkit(verb, "--conf", str(conf)).stderr.splitlines()
+    assert harmless == (
+        f"labkit: {conf}: without effect here: numIOThreads (docs/configuration.md)"
+    )
+    assert "no such key, and without effect: advertisedAdress (advertisedAddress?)" in unknown

@@ -1,0 +1,331 @@
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from labkit.course.checking.exercise import RaisedThereError
+from labkit.course.grading import sandbox
+from labkit.course.grading.grade import judged
+from labkit.course.grading.processes import grade, grade_all
+from labkit.course.grading.report import pages_of, table, write, write_page
+from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+from labkit.course.grading.sandbox import Limits, require_sandbox
+from labkit.course.grading.sandbox_rpc import Border, Remote
+from labkit.course.grading.submissions import SubmissionsError, submissions_of
+from labkit.system.model.missing_part import MissingPart
+from labkit.worlds.live.host.java import Java, JavaNotFound
+from tests.course.grading.notebooks import (
+    CATCHES,
+    DROPPED,
+    HANGS,
+    LABKITS,
+    REPLACES,
+    RIGHT,
+    WRAPS,
+    WRONG,
+    cells,
+    write_notebook,
+)
+
+PATIENT = Limits(exercise_s=120, load_s=240, cell_s=60)
+
+
+def has_sandbox() -> bool:
+    try:
+        require_sandbox()
+    except MissingPart:
+        return False
+    return True
+
+
+shut_in = pytest.mark.skipif(not has_sandbox(), reason="no bubblewrap here")
+
+
+def grade_of(folder: Path, source: str, limits: Limits = PATIENT) -> list[Result]:
+    write_notebook(folder / "lesson.ipynb", source)
+    [submission] = submissions_of([folder])
+    return grade(submission, limits, is_shut_in=False).results
+
+
+def results_here(folder: Path) -> list[Result]:
+    """What this process makes of a submission, with what a test has patched here."""
+    [submission] = submissions_of([folder])
+    return [each for each in judged(submission, PATIENT, False) if isinstance(each, Result)]
+
+
+def graded(tmp_path: Path, source: str, limits: Limits = PATIENT) -> Result:
+    return grade_of(tmp_path / "ada", source, limits)[0]
+
+
+@pytest.mark.slow
+def test_a_right_answer_passes_across_the_border(tmp_path: Path) -> None:
+    result = graded(tmp_path, RIGHT)
+    assert (result.student, result.exercise, result.outcome) == (
+        "ada",
+        "quorums.write_set",
+        PASSED,
+    ), result.message
+
+
+@pytest.mark.slow
+def test_nothing_that_a_submission_replaces_changes_the_verdict(tmp_path: Path) -> None:
+    result = graded(tmp_path, REPLACES)
+    assert result.outcome == REFUSED
+    assert result.asked
+
+
+@pytest.mark.slow
+def test_a_function_of_labkit_does_not_count(tmp_path: Path) -> None:
+    result = graded(tmp_path, LABKITS)
+    assert result.outcome == REFUSED
+    assert result.message == "write_set is labkit's own function: an answer must be written."
+
+
+@pytest.mark.slow
+def test_a_function_that_calls_labkits_own_answer_does_not_count(tmp_path: Path) -> None:
+    result = graded(tmp_path, WRAPS)
+    assert result.outcome == REFUSED
+    assert "write_set is labkit's own answer: a graded answer must be written." in result.message
+
+
+@pytest.mark.slow
+def test_the_variant_in_a_notebook_is_graded_and_recorded(tmp_path: Path) -> None:
+    file = write_notebook(tmp_path / "ada" / "05.ipynb", "# Parameters\ncase_seed = 7", RIGHT)
+    content = json.loads(file.read_text())
+    content["cells"][1]["metadata"]["tags"] = ["injected-parameters"]
+    file.write_text(json.dumps(content))
+    [submission] = submissions_of([tmp_path / "ada"])
+    result = grade(submission, PATIENT, is_shut_in=False).results[0]
+    assert (result.outcome, result.variant) == (PASSED, 7), result.message
+
+
+@pytest.mark.slow
+def test_what_a_trials_function_raises_goes_through_the_answer(tmp_path: Path) -> None:
+    passed, refused = (
+        next(
+            each for each in grade_of(tmp_path / name, source) if each.exercise == "garbage.dropped"
+        )
+        for name, source in (("lets_through", DROPPED), ("catches", CATCHES))
+    )
+    assert passed.outcome == PASSED, passed.message
+    assert refused.message == "Not knowing which ledgers exist is not a reason to drop any."
+
+
+@pytest.mark.slow
+def test_a_function_that_never_returns_is_refused(tmp_path: Path) -> None:
+    result = graded(tmp_path, HANGS, Limits(exercise_s=0.2, load_s=240, cell_s=60))
+    assert result.outcome == REFUSED
+    assert result.message == "The code does not come to an end within 0.2 s."
+
+
+HOSTILE = """
+import os, socket, time
+
+def network(_):
+    socket.create_connection(("192.0.2.1", 80), timeout=20)
+
+def disk(_):
+    with open("big", "wb") as file:
+        for _ in range(100):
+            file.write(bytes(1 << 20))
+
+def memory(_):
+    return len(bytes(3 << 30))
+
+def forks(_):
+    for _ in range(20):
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+
+def files(path):
+    return os.path.exists(path)
+
+def writes(_):
+    open("/usr/x", "w")
+
+check("a.network", network), check("a.disk", disk), check("a.memory", memory)
+check("a.forks", forks), check("a.files", files), check("a.writes", writes)
+"""
+
+
+@shut_in
+@pytest.mark.slow
+def test_in_the_sandbox_there_is_no_network_and_all_that_is_used_has_a_limit() -> None:
+    with Border(cells(HOSTILE), PATIENT) as border:
+        for name, error in {
+            "a.network": "OSError",
+            "a.disk": "OSError",
+            "a.memory": "MemoryError",
+            "a.forks": "PermissionError",
+            "a.writes": "OSError",
+        }.items():
+            function = border.answers[name]
+            assert isinstance(function, Remote)
+            with pytest.raises(RaisedThereError, match=error):
+                function(1)
+        files = border.answers["a.files"]
+        assert isinstance(files, Remote)
+        assert not files(__file__)
+
+
+def test_without_bubblewrap_strangers_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(MissingPart, match="apt install bubblewrap"):
+        require_sandbox()
+
+
+def test_two_submissions_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = [write_notebook(tmp_path / folder / "05.ipynb", RIGHT) for folder in "ab"]
+    with pytest.raises(SubmissionsError, match="two submissions are named '05'"):
+        submissions_of(files)
+
+
+def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(tmp_path: Path) -> None:
+    places = [tmp_path / os.fsdecode(name) for name in (b"ad\xe9", b"ad\xe8")]
+    for place in places:
+        place.mkdir()
+        (place / os.fsdecode(b"\xff.ipynb")).write_text("{")
+    submissions = submissions_of(places)
+    assert [each.student for each in submissions] == ["ad\\xe8", "ad\\xe9"]
+    results = [
+        result for each in grade_all(submissions, PATIENT, True, 2) for result in each.results
+    ]
+    assert {each.message.partition(":")[0] for each in results} == {"?.ipynb is not a notebook"}
+    write(results, [], tmp_path / "grades")
+    table(results).encode()
+
+
+def test_checkpoints_of_jupyterlab_are_not_handed_in(tmp_path: Path) -> None:
+    place = tmp_path / ".ipynb_checkpoints" / "ada"
+    for folder in (place, place / ".ipynb_checkpoints"):
+        write_notebook(folder / "05.ipynb", RIGHT)
+        (folder / "my-record.jsonl").write_text("")
+    [submission] = submissions_of([place])
+    assert submission.notebooks == (place / "05.ipynb",)
+    assert submission.records == (place / "my-record.jsonl",)
+
+
+def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    (tmp_path / "bob").mkdir()
+    _, submission = submissions_of([tmp_path / "ada", tmp_path / "bob"])
+    results = [each for each in judged(submission, PATIENT, False) if isinstance(each, Result)]
+    assert submission.notebooks == ()
+    assert table(results).split(maxsplit=3) == ["bob", "-", "-", "There is no notebook to grade."]
+    with pytest.raises(SubmissionsError, match=r"no notebook in .*bob"):
+        submissions_of([tmp_path / "bob"])
+    with pytest.raises(SubmissionsError, match=r"there is no .*bab"):
+        submissions_of([tmp_path / "ada", tmp_path / "bab"])
+
+
+def test_each_student_has_a_separate_page(tmp_path: Path) -> None:
+    students = ["A B", "A_B", "a_b", "A_B-2"]
+    for student, page in pages_of(students, tmp_path).items():
+        write_page(student, [Result(student, "quorums.lost", PASSED, "Held.")], page)
+    pages = [page.read_text() for page in (tmp_path / "students").iterdir()]
+    assert all(any(f"<h1>{student}:" in page for page in pages) for student in students)
+
+
+def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: Path) -> None:
+    for number, text in enumerate(("{", "[]", '{"cells": [1]}')):
+        file = tmp_path / f"{number}.ipynb"
+        file.write_text(text)
+        [result] = results_here(file)
+        assert "is not a notebook" in result.message
+
+
+RESULTS = [
+    Result("ada", "quorums.lost", PASSED, "Held."),
+    Result("bob", "quorums.lost", REFUSED, "It broke <here>.", counterexample="is_lost(1)"),
+    Result("bob", "quorums.coverage", OPEN, "It has no answer."),
+]
+
+
+def no_java() -> Java:
+    raise JavaNotFound(["PATH: no java there"])
+
+
+@pytest.mark.slow
+def test_results_are_in_the_order_of_the_lesson_whatever_needs_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_java", no_java)
+    notebook = write_notebook(tmp_path / "ada.ipynb", "check('streaming.gaps', None)")
+    [submission] = submissions_of([notebook])
+    plan, *results = judged(submission, PATIENT, False)
+    assert plan == ("streaming.sink", "streaming.gaps")
+    assert {each.exercise: each.outcome for each in results if isinstance(each, Result)} == {
+        "streaming.sink": NOT_GRADED,
+        "streaming.gaps": OPEN,
+    }
+
+
+def test_the_table_shows_what_was_refused_and_why() -> None:
+    assert table(RESULTS).splitlines() == [
+        "ada              ✔ quorums.lost",
+        "bob              ✘ quorums.lost                  is_lost(1)",
+        "bob              ○ quorums.coverage",
+    ]
+
+
+def test_without_java_exercises_that_need_spark_are_reported_as_not_graded_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_java", no_java)
+    source = "check('streams.order', lambda messages: messages)"
+    # Lesson 12 is Spark only, so no process starts.
+    results = results_here(write_notebook(tmp_path / "ada.ipynb", source))
+    assert [(each.exercise, each.outcome) for each in results] == [
+        (f"streams.{name}", NOT_GRADED) for name in ("order", "holes", "stored_twice")
+    ]
+    assert table(results).count("It needs Spark") == len(results)
+    write(results, [], tmp_path)
+    write_page("ada", results, tmp_path / "ada.html")
+    page = (tmp_path / "ada.html").read_text()
+    assert "0 of 0 exercises passed, 3 not graded" in page
+    assert page.count("It needs Spark") == len(results)
+    assert "as not_graded" in (tmp_path / "class.ipynb").read_text()
+
+
+def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path: Path) -> None:
+    write(RESULTS, [], tmp_path)
+    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    assert [row["outcome"] for row in rows] == [PASSED, REFUSED, OPEN]
+    assert rows[1]["counterexample"] == "is_lost(1)"
+    assert [row["variant"] for row in rows] == [1, 1, 1]
+    write_page("bob", RESULTS[1:], tmp_path / "bob.html")
+    assert "It broke &lt;here&gt;." in (tmp_path / "bob.html").read_text()
+    assert "spark.read.parquet" in (tmp_path / "class.ipynb").read_text()
+
+
+CLASS = {
+    "right": (RIGHT, 60),
+    "wrong": (WRONG, 33),
+    "hangs": (HANGS, 1),
+    "labkits": (LABKITS, 1),
+    "replaces": (REPLACES, 1),
+    "forks": ("import os\nwhile True: os.fork()\ncheck('quorums.write_set', None)", 1),
+    "memory": ("kept = bytes(8 << 30)\ncheck('quorums.write_set', lambda *_: kept)", 1),
+    "disk": (f"{HOSTILE}\ndisk(1)\ncheck('quorums.write_set', disk)", 1),
+    "network": (f"{HOSTILE}\nnetwork(1)\ncheck('quorums.write_set', network)", 1),
+}
+
+
+@shut_in
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_class_of_100_is_graded_whatever_some_of_them_do(tmp_path: Path) -> None:
+    places = [
+        write_notebook(tmp_path / f"{kind}-{number}.ipynb", source)
+        for kind, (source, count) in CLASS.items()
+        for number in range(count)
+    ]
+    results = [own.results[0] for own in grade_all(submissions_of(places), Limits(), True, 2)]
+    assert len(results) == 100
+    passed = Counter(each.student.split("-")[0] for each in results if each.outcome == PASSED)
+    assert passed == {"right": 60}

@@ -1,0 +1,82 @@
+"""The real nbgrader with lesson 03; labkit itself does not depend on it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from labkit.course.grading.handout import hand_out, hand_out_to_nbgrader, lesson_sources
+
+api = pytest.importorskip("nbgrader.api", reason="no nbgrader here: pip install nbgrader")
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+
+SOURCES = [lesson_sources(["03"])["03"]]
+NAME = "03-memtable-entry-log-index"
+
+
+def nbgrader(folder: Path, *arguments: str) -> str:
+    # The kernels of its notebooks import the labkit under test, whichever is installed.
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def with_answers(release: Path, teachers: Path, target: Path, *, wrong: str = "") -> None:
+    """What a student hands in who knows all answers, or all except one."""
+    made, solved = (nbformat.read(each, as_version=4) for each in (release, teachers))
+    answers = {cell.metadata.nbgrader.grade_id: cell.source for cell in nbgraders(solved)}
+    for cell in nbgraders(made):
+        if cell.metadata.nbgrader.solution:
+            source = answers[cell.metadata.nbgrader.grade_id]
+            cell.source = source.replace(wrong, "0") if wrong else source
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(made, target)
+
+
+def nbgraders(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+
+
+WRONG = "log_id << 32 | offset"
+
+
+def test_validate_fails_on_an_open_or_wrong_notebook_and_passes_with_the_answers(
+    tmp_path: Path,
+) -> None:
+    hand_out(tmp_path, SOURCES, [], [])
+    hand_out_to_nbgrader(tmp_path, SOURCES)
+    handed = tmp_path / f"{NAME}.ipynb"
+    teachers = tmp_path / "source" / NAME / f"{NAME}.ipynb"
+    with_answers(handed, teachers, tmp_path / "right.ipynb")
+    with_answers(handed, teachers, tmp_path / "wrong.ipynb", wrong=WRONG)
+    assert "VALIDATION FAILED ON 3 CELL(S)" in nbgrader(tmp_path, "validate", handed.name)
+    assert "VALIDATION FAILED ON 1 CELL(S)" in nbgrader(tmp_path, "validate", "wrong.ipynb")
+    assert "passes all the tests" in nbgrader(tmp_path, "validate", "right.ipynb")
+
+
+def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
+    hand_out_to_nbgrader(tmp_path, SOURCES)
+    said = nbgrader(tmp_path, "generate_assignment", NAME)
+    release = tmp_path / "release" / NAME / f"{NAME}.ipynb"
+    assert release.is_file(), said
+    assert WRONG not in release.read_text()
+    teachers = tmp_path / "source" / NAME / f"{NAME}.ipynb"
+    for student, wrong in (("ada", ""), ("bob", WRONG)):
+        place = tmp_path / "submitted" / student / NAME / f"{NAME}.ipynb"
+        with_answers(release, teachers, place, wrong=wrong)
+    said = nbgrader(tmp_path, "autograde", NAME)
+    with api.Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book:
+        scores = {student: book.find_submission(NAME, student).score for student in ("ada", "bob")}
+    assert scores == {"ada": 3, "bob": 2}, said

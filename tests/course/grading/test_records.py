@@ -1,0 +1,71 @@
+"""What students hand in of their predictions and hints."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from labkit.course.checking.record import FILE
+from labkit.course.grading.records import rows_of
+from labkit.course.grading.report import write
+from labkit.course.grading.submissions import submissions_of
+from tests.course.grading.notebooks import RIGHT, write_notebook
+
+COMPARED = (
+    '{"event": "compared", "name": "size", "predicted": "1", "truth": "2", "is_right": false}'
+)
+HINT = '{"event": "hint", "name": "quorums.lost", "hint": 2}'
+IGNORED = '{"event": "consent"}\n{"event": "predicted", "name": "size", "predicted": "1"}'
+
+
+def handed_in(tmp_path: Path, text: str) -> tuple[Path, ...]:
+    file = tmp_path / "ada" / FILE
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return (file,)
+
+
+def test_a_students_record_is_found_beside_the_notebooks_of_the_folder(tmp_path: Path) -> None:
+    notebook = write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    files = handed_in(tmp_path, HINT)
+    assert submissions_of([tmp_path / "ada"])[0].records == files
+    assert submissions_of([notebook])[0].records == ()
+
+
+def test_comparisons_and_hints_become_rows_of_the_class_report(tmp_path: Path) -> None:
+    files = handed_in(tmp_path, f"{IGNORED}\n{COMPARED}\n{HINT}\n")
+    rows, problems = rows_of("ada", files)
+    write([], rows, tmp_path)
+    written = pq.read_table(tmp_path / "records.parquet").to_pylist()
+    assert [(r["student"], r["event"], r["is_right"], r["hint"]) for r in written] == [
+        ("ada", "compared", False, None),
+        ("ada", "hint", None, 2),
+    ]
+    assert problems == []
+    assert "records.parquet" in (tmp_path / "class.ipynb").read_text()
+
+
+def test_lines_that_labkit_did_not_write_are_left_out_and_counted(tmp_path: Path) -> None:
+    strange = [
+        *("[]", "{", "1", '{"event": []}', '{"event": "hint", "name": "a.b", "hint": true}'),
+        *('{"event": "hint", "name": "a.b", "hint": 99999999999999999999}', "[" * 100_000),
+    ]
+    rows, problems = rows_of("ada", handed_in(tmp_path, "\n".join([*strange, HINT])))
+    assert [row["hint"] for row in rows] == [2]
+    assert problems == [f"ada: {len(strange)} lines of {FILE} are left out"]
+
+
+def test_a_record_that_is_a_link_or_too_large_is_left_out_and_said(tmp_path: Path) -> None:
+    large = handed_in(tmp_path, " " * (2 << 20))
+    link = tmp_path / FILE
+    link.symlink_to(large[0])
+    rows, problems = rows_of("ada", (link, *large))
+    assert (rows, len(problems)) == ([], 2)
+    assert "no regular file" in problems[0]
+    assert "larger than 1 MB" in problems[1]
+
+
+def test_text_that_utf_8_cannot_hold_does_not_stop_the_report(tmp_path: Path) -> None:
+    half = COMPARED.replace('"1"', '"\\ud800"')
+    rows, _problems = rows_of("ada", handed_in(tmp_path, half))
+    write([], rows, tmp_path)
+    assert pq.read_table(tmp_path / "records.parquet").to_pylist()[0]["predicted"] == "?"

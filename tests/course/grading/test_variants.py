@@ -1,0 +1,33 @@
+"""Handed-out lessons in drawn variants run whole, with the answers filled in."""
+
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from labkit.course.checking.check import ENVIRONMENT, MUST_PASS
+from labkit.course.grading.handout import handed_out, lesson_sources
+from labkit.course.grading.variants import seed_of
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("student", ["ada", "bob"])
+@pytest.mark.parametrize("lesson", ["02", "05", "08"])
+def test_a_lesson_in_a_drawn_variant_runs_whole_and_all_right_answers_pass(
+    lesson: str, student: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = handed_out(lesson_sources([lesson])[lesson], seed_of(student), has_answers=True)
+    nbformat.write(made, tmp_path / "lesson.ipynb")
+    monkeypatch.setenv(ENVIRONMENT, MUST_PASS)
+    papermill.execute_notebook(
+        str(tmp_path / "lesson.ipynb"),
+        str(tmp_path / "run.ipynb"),
+        cwd=str(tmp_path),
+        progress_bar=False,
+        execution_timeout=240,
+        store_widget_state=False,
+    )
+    shown = (tmp_path / "run.ipynb").read_text(encoding="utf-8")
+    assert shown.count(": passed.") >= 2

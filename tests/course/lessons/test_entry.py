@@ -1,0 +1,126 @@
+"""Lesson 01: each typical wrong answer is refused for its own reason."""
+
+import struct
+from collections.abc import Callable
+from itertools import accumulate
+
+import pytest
+
+from labkit.course.exercises.entry import is_intact, lengths_of
+from labkit.course.lessons import check
+from labkit.system.model.entry import Digest, Entry, encode_entry
+
+
+def header(entry: Entry, order: str = ">", *, lac: int | None = None) -> bytes:
+    confirmed = entry.last_add_confirmed if lac is None else lac
+    return struct.pack(order + "qqqq", entry.ledger_id, entry.entry_id, confirmed, entry.length)
+
+
+def little_endian(entry: Entry, digest: Digest) -> bytes:
+    head = header(entry, "<")
+    return head + digest.compute(head, entry.payload) + entry.payload
+
+
+def ids_swapped(entry: Entry, digest: Digest) -> bytes:
+    numbers = entry.entry_id, entry.ledger_id, entry.last_add_confirmed, entry.length
+    head = struct.pack(">qqqq", *numbers)
+    return head + digest.compute(head, entry.payload) + entry.payload
+
+
+def digest_of_payload_only(entry: Entry, digest: Digest) -> bytes:
+    return header(entry) + digest.compute(b"", entry.payload) + entry.payload
+
+
+def digest_at_the_end(entry: Entry, digest: Digest) -> bytes:
+    return header(entry) + entry.payload + digest.compute(header(entry), entry.payload)
+
+
+def no_digest(entry: Entry, digest: Digest) -> bytes:
+    return header(entry) + entry.payload
+
+
+def zero_for_nothing_confirmed(entry: Entry, digest: Digest) -> bytes:
+    head = header(entry, lac=max(entry.last_add_confirmed, 0))
+    return head + digest.compute(head, entry.payload) + entry.payload
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (little_endian, "Bytes 0 to 7 are the ledger id"),
+        (ids_swapped, "Bytes 0 to 7 are the ledger id"),
+        (zero_for_nothing_confirmed, "Bytes 16 to 23 are the last add confirmed"),
+        (digest_of_payload_only, "are the digest (of header and payload)"),
+        (digest_at_the_end, "are the digest (of header and payload)"),
+        (no_digest, "makes an entry of 32 + 8 + 5 bytes; yours has 37"),
+    ],
+)
+def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
+    answer: Callable[[Entry, Digest], bytes], reason: str
+) -> None:
+    card = check("entry.pack", answer)
+    assert not card.passed
+    assert reason in card.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda sizes: sizes, "After payloads of [5, 0] bytes the ledger holds 5; its last"),
+        (lambda sizes: [0, *accumulate(sizes)][:-1], "of [5] bytes the ledger holds 5"),
+        (lambda sizes: list(accumulate(s + 36 for s in sizes)), "its last entry says 41"),
+        (lambda sizes: [sum(sizes)] * len(sizes), "of [5] bytes the ledger holds 5"),
+        (lambda sizes: list(accumulate(sizes))[1:], "asks for 1 of them, yours gives 0"),
+    ],
+)
+def test_a_wrong_length_is_found_by_a_reader_of_the_last_entry(
+    answer: Callable[[list[int]], list[int]], reason: str
+) -> None:
+    card = check("entry.length", answer)
+    assert not card.passed
+    assert reason in card.message
+
+
+def payload_only(data: bytes, digest: Digest) -> bool:
+    at = 32 + digest.size
+    return data[32:at] == digest.compute(b"", data[at:])
+
+
+def always(data: bytes, digest: Digest) -> bool:
+    return True
+
+
+def ids_left_out(data: bytes, digest: Digest) -> bool:
+    return is_intact(data[:16] + data[16:], digest) or len(data) > 32 + digest.size
+
+
+def always_four_bytes(data: bytes, digest: Digest) -> bool:
+    return data[32:36] == digest.compute(data[:32], data[36:])
+
+
+def cut_is_fine(data: bytes, digest: Digest) -> bool:
+    return len(data) < 32 + digest.size or is_intact(data, digest)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (payload_only, "An unchanged entry is intact (CRC32)"),
+        (always_four_bytes, "An unchanged entry is intact (CRC32)"),
+        (always, "Byte 16, in the last add confirmed, was changed on the disk"),
+        (ids_left_out, "Byte 16, in the last add confirmed, was changed on the disk"),
+        (cut_is_fine, "An entry cut to 0 bytes is not intact"),
+    ],
+)
+def test_a_check_that_misses_a_change_is_refused_by_the_byte_it_missed(
+    answer: Callable[[bytes, Digest], bool], reason: str
+) -> None:
+    card = check("entry.intact", answer)
+    assert not card.passed
+    assert reason in card.message
+
+
+def test_the_real_functions_pass() -> None:
+    assert check("entry.pack", encode_entry).passed
+    assert check("entry.length", lengths_of).passed
+    assert check("entry.intact", is_intact).passed

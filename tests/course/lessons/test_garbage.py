@@ -1,0 +1,171 @@
+"""Lesson 10: each typical wrong answer is refused for its own reason."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+
+from labkit.course.exercises.garbage import (
+    COPY,
+    FLUSH,
+    POINT,
+    REMOVE,
+    STEPS,
+    SYNC,
+    AskExisting,
+    Choice,
+    ListStored,
+    ledgers_to_drop,
+)
+from labkit.course.lessons import check
+from labkit.course.runs.trial import CrashFound
+from labkit.system.metadata.store import MetadataError
+from labkit.system.storage.garbage import EntryLogMetadata, logs_to_compact
+from tests.repeat import repeated_cases
+
+DROPPED, WORTH, COMPACTION = "garbage.dropped", "garbage.worth", "garbage.compaction"
+
+
+def test_the_real_functions_and_the_real_order_pass() -> None:
+    assert check(DROPPED, ledgers_to_drop).passed
+    assert check(WORTH, logs_to_compact).passed
+    assert check(COMPACTION, list(STEPS)).passed
+
+
+def asks_first(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
+    existing = ask_existing()
+    return [i for i in list_stored() if i not in existing]
+
+
+def error_means_nothing_exists(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
+    stored, existing = list_stored(), set[int]()
+    with suppress(MetadataError):
+        existing = ask_existing()
+    return [i for i in stored if i not in existing]
+
+
+def what_exists(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
+    stored, existing = list_stored(), ask_existing()
+    return [i for i in stored if i in existing]
+
+
+def never_any(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
+    return []
+
+
+def no_ids(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
+    return [str(i) for i in list_stored()]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (asks_first, "created between your two questions must stay", "entry 0 of ledger 7 is gone"),
+        (error_means_nothing_exists, "Not knowing which ledgers exist", "yours drops [5, 6, 7]"),
+        (what_exists, "that the metadata has must stay", "entry 0 of ledger 5 is gone"),
+        (never_any, "must go, or the disk stays full", "yours drops []"),
+    ],
+)
+def test_dropping_the_wrong_ledgers_is_refused(
+    answer: Callable[[ListStored, AskExisting], list[int]], reason: str, shown: str
+) -> None:
+    card = check(DROPPED, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_what_is_not_a_list_of_ids_is_refused() -> None:
+    for name, answer in ((DROPPED, no_ids), (WORTH, lambda logs, threshold: logs)):
+        assert "must return list[int]" in check(name, answer).message
+
+
+def test_the_race_is_printed_in_the_order_in_which_it_happened() -> None:
+    story = str(check(DROPPED, asks_first).counterexample).splitlines()
+    asked, created, added, listed = (
+        next(i for i, line in enumerate(story) if line.startswith(start))
+        for start in ("ask_existing()", "a client creates", "its entry 0", "list_stored()")
+    )
+    assert asked < created < added < listed
+
+
+def chosen(logs: list[EntryLogMetadata], keep: Callable[[float], bool], sign: int = 1) -> list[int]:
+    kept = [log for log in logs if keep(log.usage)]
+    return [log.log_id for log in sorted(kept, key=lambda log: sign * log.usage)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda logs, threshold: chosen(logs, lambda u: u < threshold), "goes as a whole"),
+        (lambda logs, threshold: chosen(logs, lambda u: 0 < u <= threshold), "threshold or more"),
+        (lambda logs, threshold: chosen(logs, lambda u: u > threshold), "is worth compacting"),
+        (
+            lambda logs, threshold: chosen(logs, lambda u: 0 < u < threshold or u == 1),
+            "A full log stays",
+        ),
+        (lambda logs, threshold: chosen(logs, lambda u: 0 < u < 0.2), "is worth compacting"),
+        (
+            lambda logs, threshold: chosen(logs, lambda u: 0 < u < threshold, -1),
+            "emptiest logs come first",
+        ),
+        (
+            lambda logs, threshold: 2 * chosen(logs, lambda u: 0 < u < threshold),
+            "each once",
+        ),
+        (lambda logs, threshold: [99], "each of a log that there is"),
+    ],
+    ids=[
+        *("empty ones too", "up to the threshold", "the fullest", "full ones too"),
+        *("minor only", "fullest first", "twice", "no such log"),
+    ],
+)
+def test_a_wrong_choice_of_logs_is_refused(
+    answer: Callable[[list[EntryLogMetadata], float], list[int]], reason: str
+) -> None:
+    card = check(WORTH, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert isinstance(card.counterexample, Choice)
+    assert "<img" in card._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    repeated_cases(
+        [
+            (
+                (COPY, POINT, FLUSH, REMOVE, SYNC),
+                "The old log may go only when the copies are synced",
+            ),
+            ((COPY, SYNC, POINT, REMOVE, FLUSH), "only when no index on disk points into it"),
+            ((COPY, SYNC, REMOVE, POINT, FLUSH), "only when no index on disk points into it"),
+            ((COPY, POINT, FLUSH, SYNC, REMOVE), "bytes that a crash can still take away"),
+            ((COPY, SYNC, FLUSH, POINT, REMOVE), "writes only what was changed before it"),
+            ((REMOVE, COPY, SYNC, POINT, FLUSH), "must be copied before the log goes"),
+            (
+                (SYNC, COPY, POINT, FLUSH, REMOVE),
+                "A sync makes only what was copied before it durable",
+            ),
+        ],
+        once=3,
+    ),
+)
+def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reason: str) -> None:
+    card = check(COMPACTION, list(order))
+    assert not card.passed
+    assert reason in card.message
+    assert isinstance(card.counterexample, CrashFound)
+    assert "gone: entry" in str(card.counterexample)
+
+
+def test_pointing_to_unwritten_bytes_loses_nothing_and_is_still_refused() -> None:
+    card = check(COMPACTION, [COPY, POINT, SYNC, FLUSH, REMOVE])
+    assert not card.passed
+    assert card.message.startswith("An entry must be readable at any moment")
+    assert POINT in str(card.counterexample)
+
+
+@pytest.mark.parametrize("answer", [STEPS[:4], "copy", [*STEPS, COPY], 5])
+def test_an_order_that_has_not_each_step_once_is_refused(answer: object) -> None:
+    assert "each of the 5 steps once" in check(COMPACTION, answer).message

@@ -1,0 +1,238 @@
+"""Lesson 02: each typical wrong answer is refused for its own reason."""
+
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from labkit.course.exercises.journal import records_of, removable_journals
+from labkit.course.lessons import check
+from labkit.course.runs.trial import CrashFound
+from labkit.system.storage.journal import padding
+from tests.repeat import repeated_cases
+
+pytestmark = pytest.mark.slow
+
+ALIGNED = "After the padding the file must go on at a multiple of the alignment."
+SHORT = "Padding is as short as it can be, and none where the file is aligned already."
+STEP_OVER = "Replay must step over the padding to the next record."
+
+
+def zeros_only(offset: int, alignment: int) -> bytes:
+    return bytes(-offset % alignment)
+
+
+def count_includes_the_head(offset: int, alignment: int) -> bytes:
+    left = -offset % alignment
+    return struct.pack(">ii", -0x100, left) + bytes(left) if left else b""
+
+
+def never_spills(offset: int, alignment: int) -> bytes:
+    left = -offset % alignment
+    return padding(offset, alignment) if left >= 8 else bytes(left)
+
+
+def none_where_eight_do_not_fit(offset: int, alignment: int) -> bytes:
+    return padding(offset, alignment) if -offset % alignment >= 8 else b""
+
+
+def also_when_aligned(offset: int, alignment: int) -> bytes:
+    return padding(offset, alignment) or struct.pack(">ii", -0x100, alignment - 8) + bytes(504)
+
+
+def a_block_too_many(offset: int, alignment: int) -> bytes:
+    left = -offset % alignment
+    return struct.pack(">ii", -0x100, left + 504) + bytes(left + 504) if left else b""
+
+
+def positive_mask(offset: int, alignment: int) -> bytes:
+    pad = padding(offset, alignment)
+    return struct.pack(">i", 0x100) + pad[4:] if pad else b""
+
+
+def spilled_count_is_wrong(offset: int, alignment: int) -> bytes:
+    pad = padding(offset, alignment)
+    if len(pad) <= alignment:
+        return pad
+    return pad[:4] + struct.pack(">i", len(pad)) + pad[8:]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (count_includes_the_head, ALIGNED),
+        (none_where_eight_do_not_fit, ALIGNED),
+        (also_when_aligned, SHORT),
+        (a_block_too_many, SHORT),
+        (zeros_only, STEP_OVER),
+        (never_spills, STEP_OVER),
+        (positive_mask, STEP_OVER),
+        (spilled_count_is_wrong, STEP_OVER),
+    ],
+)
+def test_wrong_padding_is_refused(answer: Callable[[int, int], bytes], reason: str) -> None:
+    card = check("journal.padding", answer)
+    assert not card.passed
+    assert card.message == reason
+    assert card.counterexample is not None
+
+
+def test_padding_that_replay_takes_for_the_end_loses_an_acknowledged_entry() -> None:
+    found = check("journal.padding", zeros_only).counterexample
+    assert isinstance(found, CrashFound)
+    assert found.smallest.cell.verdict == "lost"
+    assert str(found.smallest.cell) == "acknowledged and gone: entry 1 of ledger 5"
+
+
+def scan(data: bytes, start: int, *, pad: int = 8, torn: str = "end") -> list[tuple[int, bytes]]:
+    """A reader with one thing wrong."""
+    at, found = start, []
+    while at + 4 <= len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        if length == -0x100 and pad:
+            if at + 8 > len(data):
+                break
+            at += pad + struct.unpack_from(">i", data, at + 4)[0]
+            continue
+        if length <= 0:
+            break
+        body = data[at + 4 : at + 4 + length]
+        if len(body) < length and torn == "end":
+            break
+        found.append((at, body))
+        at += 4 + length
+    return found
+
+
+def test_the_reader_with_nothing_wrong_passes() -> None:
+    assert check("journal.records", scan).passed
+
+
+def stops_at_padding(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    return scan(data, start, pad=0)
+
+
+def forgets_the_eight_bytes(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    return scan(data, start, pad=1)
+
+
+def takes_the_torn_tail(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    return scan(data, start, torn="take")
+
+
+def does_not_look_for_the_end(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    at, found = start, []
+    while at < len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        found.append((at, data[at + 4 : at + 4 + length]))
+        at += 4 + length
+    return found
+
+
+def ignores_start(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    return scan(data, 512)
+
+
+def zeros_go_on(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    at, found = start, []
+    while at + 4 <= len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        if length == -0x100:
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+        elif length == 0:
+            continue
+        elif at + 4 + length > len(data):
+            break
+        else:
+            found.append((at, data[at + 4 : at + 4 + length]))
+            at += 4 + length
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    repeated_cases(
+        [
+            (stops_at_padding, "Every whole record counts"),
+            (forgets_the_eight_bytes, "Every whole record counts"),
+            (takes_the_torn_tail, "Every whole record counts"),
+            (ignores_start, "Replay begins where LastLogMark says, not before it."),
+            (does_not_look_for_the_end, "Your code raised error: unpack_from requires a buffer"),
+            (zeros_go_on, "Your code does not come to an end; it was last in zeros_go_on, line "),
+        ],
+        once=3,
+    ),
+)
+def test_a_wrong_reader_is_refused(
+    answer: Callable[[bytes, int], list[tuple[int, bytes]]], reason: str
+) -> None:
+    card = check("journal.records", answer)
+    assert not card.passed
+    assert card.message.startswith(reason)
+
+
+def also_the_marked(ids: list[int], mark: int, max_backups: int) -> list[int]:
+    return [i for i in ids if i <= mark]
+
+
+def minus_zero(ids: list[int], mark: int, max_backups: int) -> list[int]:
+    return [i for i in ids if i < mark][:-max_backups]
+
+
+def newest_first(ids: list[int], mark: int, max_backups: int) -> list[int]:
+    return [i for i in ids if i < mark][max_backups:]
+
+
+def no_backups(ids: list[int], mark: int, max_backups: int) -> list[int]:
+    return [i for i in ids if i < mark]
+
+
+def backups_of_all(ids: list[int], mark: int, max_backups: int) -> list[int]:
+    return ids[: max(0, len(ids) - max_backups)]
+
+
+NEEDED = "A journal may only go when LastLogMark is in a later one."
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (also_the_marked, NEEDED),
+        (backups_of_all, NEEDED),
+        (minus_zero, "A journal that is neither needed nor kept as a backup must go."),
+        (newest_first, "The oldest journals go first."),
+        (no_backups, "journalMaxBackups journals stay although replay does not need them."),
+    ],
+)
+def test_wrong_trimming_is_refused(
+    answer: Callable[[list[int], int, int], list[int]], reason: str
+) -> None:
+    card = check("journal.removable", answer)
+    assert not card.passed
+    assert card.message == reason
+
+
+def test_removing_the_marked_journal_keeps_the_bookie_from_starting() -> None:
+    found = check("journal.removable", also_the_marked).counterexample
+    assert isinstance(found, CrashFound)
+    assert found.smallest.cell.verdict == "refused"
+    assert "is missing" in found.smallest.cell.error
+
+
+def test_the_real_functions_pass() -> None:
+    assert check("journal.padding", padding).passed
+    assert check("journal.records", records_of).passed
+    assert check("journal.removable", removable_journals).passed
+
+
+def test_a_body_with_its_length_word_is_refused_by_its_size() -> None:
+    def with_length(data: bytes, start: int) -> list[tuple[int, bytes]]:
+        return [(at, data[at : at + 4] + body) for at, body in records_of(data, start)]
+
+    message = check("journal.records", with_length).message
+    assert "begins behind its length word: at 512 it has 40 bytes; yours has 44" in message
+
+
+def test_only_journals_that_are_there_can_go() -> None:
+    message = check("journal.removable", lambda ids, mark, backups: [99]).message
+    assert message == "There is no journal 99: choose from [1, 2, 3]."

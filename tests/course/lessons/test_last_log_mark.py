@@ -1,0 +1,116 @@
+"""The exercises of lesson 04: right answers pass, wrong ones are refused for their reason."""
+
+from collections.abc import Callable
+
+import pytest
+
+from labkit.course.exercises.last_log_mark import (
+    ASIDE,
+    INDEX,
+    LOG,
+    PERSIST,
+    REMOVE,
+    STEPS,
+    TAKE,
+    must_replay,
+)
+from labkit.course.lessons import check
+from labkit.system.storage.log_mark import LogMark
+from labkit.views.widgets.crash_map import CrashMapView
+from tests.repeat import repeated_cases
+
+pytestmark = pytest.mark.slow
+
+REPLAY, ORDER = "last_log_mark.replay", "last_log_mark.checkpoint"
+
+
+def test_right_answers_pass() -> None:
+    assert check(REPLAY, must_replay).passed
+    assert check(ORDER, list(STEPS)).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    repeated_cases(
+        [
+            (lambda mark, record: record > mark, "every record from the mark on", "entry 2"),
+            (
+                lambda mark, record: record.offset >= mark.offset,
+                "every record from the mark on",
+                "entry 3",
+            ),
+            (
+                lambda mark, record: record.file_id > mark.file_id,
+                "every record from the mark on",
+                "entry 2",
+            ),
+            (lambda mark, record: True, "leave out what lies before the mark", "LogMark(1, 512)"),
+            (
+                lambda mark, record: record.file_id >= mark.file_id,
+                "leave out what lies before the mark",
+                "LogMark(1, 512)",
+            ),
+        ],
+        once=3,
+    ),
+    ids=["after the mark only", "offsets alone", "later files only", "all", "files alone"],
+)
+def test_a_wrong_replay_is_refused(
+    answer: Callable[[LogMark, LogMark], bool], reason: str, shown: str
+) -> None:
+    card = check(REPLAY, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in repr(card.counterexample)
+
+
+def test_journals_of_the_last_checkpoint_may_go_before_the_mark_is_taken() -> None:
+    assert check(ORDER, [REMOVE, TAKE, ASIDE, LOG, INDEX, PERSIST]).passed
+
+
+@pytest.mark.parametrize(
+    ("order", "reason", "shown"),
+    repeated_cases(
+        [
+            ([TAKE, PERSIST, ASIDE, LOG, INDEX, REMOVE], "not in entry log and index yet", "gone"),
+            ([TAKE, ASIDE, LOG, PERSIST, INDEX, REMOVE], "not in entry log and index yet", "gone"),
+            ([TAKE, ASIDE, LOG, PERSIST, REMOVE, INDEX], "not in entry log and index yet", "gone"),
+            (
+                [ASIDE, LOG, INDEX, TAKE, PERSIST, REMOVE],
+                "before the memtable is set aside",
+                "gone",
+            ),
+            (
+                [ASIDE, TAKE, LOG, INDEX, PERSIST, REMOVE],
+                "before the memtable is set aside",
+                "gone",
+            ),
+            ([TAKE, ASIDE, INDEX, LOG, PERSIST, REMOVE], "only point to where", "gone"),
+            ([TAKE, ASIDE, LOG, INDEX, REMOVE, PERSIST], "needs it no more", "1.txn is missing"),
+            (
+                [PERSIST, TAKE, ASIDE, LOG, INDEX, REMOVE],
+                "taken before it can be",
+                "1.txn is missing",
+            ),
+        ],
+        once=3,
+    ),
+    ids=lambda value: None if isinstance(value, str) else str(STEPS.index(value[0])),
+)
+def test_a_wrong_order_is_refused_with_a_crash_that_shows_it(
+    order: list[str], reason: str, shown: str
+) -> None:
+    card = check(ORDER, order)
+    assert not card.passed
+    assert reason in card.message
+    assert isinstance(card.counterexample, CrashMapView)
+    assert shown in repr(card.counterexample)
+
+
+@pytest.mark.parametrize("answer", [["take the mark"], [*STEPS, STEPS[0]], "take the mark", 7])
+def test_a_wrong_list_of_the_six_steps_is_refused(answer: object) -> None:
+    assert "each of the 6 steps once" in check(ORDER, answer).message
+
+
+def test_no_answer_leaves_the_exercise_open() -> None:
+    assert "hint" in check(ORDER, None).message

@@ -1,0 +1,146 @@
+"""The exercises of lesson 05: right answers pass, wrong ones are refused for their reason."""
+
+from collections.abc import Callable
+
+import pytest
+
+from labkit.course.exercises.quorums import Answers, covered, is_lost, write_set
+from labkit.course.lessons import check
+from labkit.course.runs.timeline import RunFound
+
+WRITE_SET, COVERAGE, LOST = "quorums.write_set", "quorums.coverage", "quorums.lost"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [(WRITE_SET, write_set), (COVERAGE, covered), (LOST, is_lost)]
+)
+def test_right_answers_pass(name: str, answer: object) -> None:
+    assert check(name, answer).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda e, size, qw: tuple(range(qw)), "Every client finds an entry by this formula"),
+        (
+            lambda e, size, qw: tuple((e * qw + i) % size for i in range(qw)),
+            "Every client finds an entry by this formula",
+        ),
+        (lambda e, size, qw: tuple(e + i for i in range(qw)), "has the places 0 to 2"),
+        (
+            lambda e, size, qw: tuple((e + i) % size for i in range(qw - 1)),
+            "must be stored on Qw bookies. write_set(0, 3, 2) gives (0,)",
+        ),
+        (lambda e, size, qw: (e % size,) * qw, "copies on one bookie are lost together"),
+        (lambda e, size, qw: [e % size], "must return tuple"),
+    ],
+    ids=["the same for all", "no overlap", "no remainder", "one copy short", "twice", "a list"],
+)
+def test_a_wrong_write_set_is_refused(
+    answer: Callable[[int, int, int], object], reason: str
+) -> None:
+    card = check(WRITE_SET, answer)
+    assert not card.passed
+    assert reason in card.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (lambda known, e, qw, qa: len(known) >= 1, "not enough", "ReadersLearnWhatIsConfirmed"),
+        (
+            lambda known, e, qw, qa: all(
+                sum((first + i) % e not in known for i in range(qw)) <= qa for first in range(e)
+            ),
+            "not enough",
+            "ReadersLearnWhatIsConfirmed",
+        ),
+        (
+            lambda known, e, qw, qa: len(known) >= qa,
+            "not enough",
+            "Entry 1 may have been acknowledged by b1 alone",
+        ),
+        (lambda known, e, qw, qa: e - len(known) < qa, "are enough", "The reader gave up"),
+        (lambda known, e, qw, qa: len(known) == e, "are enough", "The reader gave up"),
+        (lambda known, e, qw, qa: False, "are enough", "is_covered({0, 1, 2}, 3, 3, 2) is False"),
+    ],
+    ids=["any answer", "one too few", "Qa answers", "no stripes", "all", "never"],
+)
+def test_a_wrong_coverage_is_refused(
+    answer: Callable[[frozenset[int], int, int, int], bool], reason: str, shown: str
+) -> None:
+    card = check(COVERAGE, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (lambda denied, silent, qw, qa: denied >= 1, "proves nothing", "r closed ledger 0"),
+        (lambda denied, silent, qw, qa: denied >= qa, "proves nothing", "r closed ledger 0"),
+        (lambda denied, silent, qw, qa: 2 * denied > qw, "proves nothing", "r closed ledger 0"),
+        (
+            lambda denied, silent, qw, qa: denied + silent > qw - qa,
+            "proves nothing",
+            "entry 5 had been confirmed to w",
+        ),
+        (lambda denied, silent, qw, qa: denied == qw, "are a proof", "The ledger stayed open"),
+        (
+            lambda denied, silent, qw, qa: denied > qw - qa + 1,
+            "are a proof",
+            "The ledger stayed open",
+        ),
+        (lambda denied, silent, qw, qa: False, "are a proof", "it is not closed"),
+    ],
+    ids=[
+        "any denial",
+        "Qa denials",
+        "a majority",
+        "silence counts",
+        "all",
+        "one too many",
+        "never",
+    ],
+)
+def test_a_wrong_proof_of_loss_is_refused(
+    answer: Callable[[int, int, int, int], bool], reason: str, shown: str
+) -> None:
+    card = check(LOST, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
+    card = check(LOST, lambda denied, silent, qw, qa: denied >= 1)
+    assert str(card.asked) == (
+        "Your function was asked is_lost(1, 0, 3, 2).\n  It said True; right is False."
+    )
+    assert str(card.asked) in repr(card)
+    assert "It said True; right is False." in card._repr_html_()
+
+
+def test_the_call_that_is_shown_breaks_the_rule_that_the_run_broke() -> None:
+    # Qa denials are too few with Qw=5 and Qa=2, and too many with Qw=3 and Qa=3.
+    card = check(LOST, lambda denied, silent, qw, qa: denied >= qa)
+    assert "proves nothing" in card.message
+    assert "It said True; right is False." in str(card.asked)
+
+
+def test_a_refused_run_can_be_looked_at() -> None:
+    found = check(LOST, lambda denied, silent, qw, qa: denied >= 1).counterexample
+    assert isinstance(found, RunFound)
+    assert found.verdict.seq in {event.seq for event in found.trace.events}
+
+
+def test_an_error_inside_the_simulated_world_is_the_learners_own() -> None:
+    card = check(WRITE_SET, lambda entry_id, size, qw: (1 // 0,))
+    assert "Your code raised ZeroDivisionError" in card.message
+
+
+def test_a_set_of_answers_is_drawn_with_the_silent_bookies_failing() -> None:
+    found = check(COVERAGE, lambda known, e, qw, qa: len(known) >= qa).counterexample
+    assert isinstance(found, Answers)
+    assert repr(found.view()).startswith("Stripes: E=2 Qw=1 Qa=1, 2 entries; failed: b1")

@@ -1,0 +1,209 @@
+"""The exercises of lesson 09: right answers pass, wrong ones are refused for their reason."""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from labkit.course.exercises.repair import missing_places
+from labkit.course.lessons import check
+from labkit.course.runs.broken_repairs import InRecovery
+from labkit.course.runs.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
+from labkit.course.runs.timeline import RunFound
+from labkit.system.autorecovery.lost_bookies import when_to_audit
+from labkit.views.widgets.recovery_progress import RecoveryProgress
+from tests.repeat import repeated_cases
+
+pytestmark = pytest.mark.slow
+
+LOST, FRAGMENTS, ORDER = "repair.lost_bookies", "repair.fragments", "repair.order"
+Function = Callable[..., Any]
+
+COPIES_FIRST = "name a bookie only when it has every copy"
+STAYS_MARKED = "the ledger must stay marked"
+TEST_FIRST = "Only a test may say"
+FOR_EVER = "for ever"
+
+
+def test_right_answers_pass() -> None:
+    assert check(LOST, when_to_audit).passed
+    assert check(FRAGMENTS, missing_places).passed
+    assert check(ORDER, list(STEPS)).passed
+
+
+def test_a_time_that_has_passed_means_now() -> None:
+    def at_once_or_later(missing: dict[str, float], delay: float, now: float) -> float | None:
+        due = when_to_audit(missing, delay, now)
+        return None if due is None else max(due, now)
+
+    assert check(LOST, at_once_or_later).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (
+            lambda missing, delay, now: now if missing else None,
+            "back within 10 s is not lost",
+            "marked for a restart",
+        ),
+        (
+            lambda missing, delay, now: min(missing.values()) + delay if missing else None,
+            "down to their last copy",
+            "never marked",
+        ),
+        (
+            lambda missing, delay, now: now + delay if missing else None,
+            "must be marked then",
+            "never marked",
+        ),
+        (lambda missing, delay, now: None, "must be marked then", "never marked"),
+        (
+            lambda missing, delay, now: min(missing.values()) + 2 * delay if missing else None,
+            "must be marked then",
+            "marked after 24 s",
+        ),
+        (
+            lambda missing, delay, now: (
+                now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
+            ),
+            "No bookie missing: no audit",
+            "it should be None",
+        ),
+    ],
+    ids=["at once", "one by one", "from now on", "never", "twice the delay", "without a reason"],
+)
+def test_a_wrong_delay_is_refused(answer: Function, reason: str, shown: str) -> None:
+    card = check(LOST, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
+    card = check(LOST, lambda missing, delay, now: min(missing.values()) + delay)
+    assert "Your code raised ValueError" in card.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    repeated_cases(
+        [
+            (
+                lambda ensemble, registered, failures: [
+                    n for n, bookie in enumerate(ensemble) if bookie not in registered
+                ],
+                "registered is not enough",
+                "b1 does not give entry",
+            ),
+            (
+                lambda ensemble, registered, failures: list(failures),
+                "not even asked",
+                "it was not repaired",
+            ),
+            (
+                lambda ensemble, registered, failures: [
+                    n
+                    for n, bookie in enumerate(ensemble)
+                    if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
+                ],
+                "has a wrong digest",
+                "b1 does not give entry 7",
+            ),
+            (
+                lambda ensemble, registered, failures: [
+                    n
+                    for n, bookie in enumerate(ensemble)
+                    if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
+                ],
+                "does not answer the other bookies",
+                "it was not repaired",
+            ),
+            (
+                lambda ensemble, registered, failures: (
+                    [*range(len(ensemble))]
+                    if len(failures) > 1
+                    else missing_places(ensemble, registered, failures)
+                ),
+                "and nothing else",
+                "it should be",
+            ),
+            (
+                lambda ensemble, registered, failures: [*range(len(ensemble))],
+                "and nothing else",
+                "it should be []",
+            ),
+        ],
+        once=3,
+    ),
+    ids=["registered", "failures", "denials", "not the silent ones", "too many", "all"],
+)
+def test_a_wrong_choice_of_copies_is_refused(answer: Function, reason: str, shown: str) -> None:
+    card = check(FRAGMENTS, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_places_are_numbers_of_the_ensemble() -> None:
+    card = check(FRAGMENTS, lambda ensemble, registered, failures: [ensemble[-1]])
+    assert "must return list[int]; yours returned ['b2']" in card.message
+    card = check(FRAGMENTS, lambda ensemble, registered, failures: [7])
+    assert "are 0 to 2; yours are [7]" in card.message
+
+
+@pytest.mark.parametrize(
+    ("order", "reason", "shown"),
+    repeated_cases(
+        [
+            ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
+            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "b1, which is down"),
+            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "b1, which is down"),
+            ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
+            ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
+        ],
+        once=3,
+    ),
+    ids=["name first", "mark before names", "mark before test", "test too early", "test first"],
+)
+def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
+    order: list[str], reason: str, shown: str
+) -> None:
+    card = check(ORDER, order)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+    assert isinstance(card.counterexample, InRecovery)
+    view = card.counterexample.view()
+    assert isinstance(view, RecoveryProgress)
+    assert view.acts() == ()  # There is no variant "yours" outside the check.
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_there_is_one_right_order() -> None:
+    passed = [order for order in permutations(STEPS) if check(ORDER, list(order)).passed]
+    assert passed == [STEPS]
+
+
+def test_a_run_whose_picture_would_not_tell_is_shown_in_the_timeline() -> None:
+    card = check(
+        FRAGMENTS,
+        lambda ensemble, registered, failures: [
+            n
+            for n, bookie in enumerate(ensemble)
+            if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
+        ],
+    )
+    assert isinstance(card.counterexample, RunFound)
+
+
+@pytest.mark.parametrize("answer", [[STORE], [*STEPS, STORE], "store", 7])
+def test_a_wrong_list_of_the_four_steps_is_refused(answer: object) -> None:
+    assert "each of the 4 steps once" in check(ORDER, answer).message
+
+
+def test_no_answer_leaves_the_exercise_open() -> None:
+    for name in (LOST, FRAGMENTS, ORDER):
+        assert "hint" in check(name, None).message

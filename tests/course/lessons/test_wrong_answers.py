@@ -1,0 +1,65 @@
+"""No exercise can be passed by luck: generated cases refuse what is right only nearly always."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from labkit.course import exercises
+from labkit.course.checking.exercise import Refused, all_exercises, find
+from labkit.course.lessons import check
+from tests.course.lessons.wrong_cluster import WRONG as CLUSTER
+from tests.course.lessons.wrong_storage import WRONG as STORAGE
+from tests.course.lessons.wrong_topics import WRONG as TOPICS
+from tests.course.lessons.wrong_topics import Answer
+from tests.course.lessons.wrong_uses import WRONG as USES
+
+WRONG = STORAGE | CLUSTER | TOPICS | USES
+LEAST = 8
+ANSWERS = [
+    pytest.param(name, answer, id=f"{name}: {title}")
+    for name, answers in WRONG.items()
+    for title, answer in answers.items()
+]
+
+
+@pytest.mark.parametrize(("name", "answer"), ANSWERS)
+def test_generated_cases_refuse_a_wrong_answer_with_a_call_that_shows_it(
+    name: str, answer: Answer
+) -> None:
+    # An error of the learner's own is refused too: `check` shows its line.
+    with pytest.raises((Refused, ValueError, IndexError)) as raised:
+        find(name).ask_cases(answer)
+    if isinstance(raised.value, Refused):
+        assert raised.value.message
+        assert str(raised.value.counterexample).startswith("Your function was asked ")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "answer"), ANSWERS)
+def test_the_whole_exercise_refuses_a_wrong_answer(name: str, answer: Answer) -> None:
+    assert not check(name, answer).passed
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_every_exercise_has_at_least_eight_wrong_answers(name: str) -> None:
+    assert len(WRONG[name]) >= LEAST
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_right_answer_passes_every_generated_case(name: str) -> None:
+    cases = find(name).cases
+    assert cases is not None
+    assert cases.count >= 300
+    find(name).ask_cases(cases.right)
+
+
+def test_each_function_that_an_exercise_asks_for_has_generated_cases() -> None:
+    for module in iter_modules(exercises.__path__):
+        import_module(f"labkit.course.exercises.{module.name}")
+    known = [each for each in all_exercises() if each.trial.__module__.startswith("labkit.")]
+    without = {each.name for each in known if each.like and not each.cases}
+    assert without == SPARK_JOBS
+
+
+SPARK_JOBS = {"streams.order", "streams.holes", "streams.stored_twice"}

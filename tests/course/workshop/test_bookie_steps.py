@@ -1,0 +1,246 @@
+"""Steps 2 to 6 of the bookie: plausible wrong parts are refused, each for its own reason."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.runs.trial import CrashFound
+from labkit.course.workshop import check
+from labkit.course.workshop.bookie.inside import crashes
+from labkit.course.workshop.files import load
+from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.step import track
+from tests.course.workshop.wrong import refused, with_changes
+from tests.repeat import repeated
+
+Changes = tuple[tuple[str, str], ...]
+FIGURE = "the figure is not reached"
+_CLEARED = "            self.buffer.clear()\n"
+LOST = "What was acknowledged must be there after every crash"
+
+WRONG: dict[tuple[int, str], tuple[str, Changes]] = {
+    (2, "the last copy wins"): (
+        "The first copy of an entry stays",
+        (("        if entry_id in kept:\n            return\n", ""),),
+    ),
+    (2, "the last id is the one that came last"): (
+        "the one with the highest id",
+        (("max(self.last.get(ledger_id, -1), entry_id)", "entry_id"),),
+    ),
+    (2, "entries come as they were put"): (
+        "Entries come by ledger",
+        (("in sorted(self.ledgers[ledger_id])", "in self.ledgers[ledger_id]"),),
+    ),
+    (2, "the last id is searched for"): (
+        FIGURE,
+        (
+            (
+                "return self.last.get(ledger_id, -1)",
+                "return max(self.ledgers.get(ledger_id) or [-1])",
+            ),
+        ),
+    ),
+    (3, "a place is that of the length"): (
+        "The first entry lies behind the header and its length",
+        (("return self.size() - len(entry)", "return self.size() - len(entry) - 4"),),
+    ),
+    (3, "the header has no magic"): (
+        "After `sync` the header and all entries",
+        (('(b"BKLO" + struct.pack(">i", 1))', 'b""'),),
+    ),
+    (3, "nothing is synced"): (
+        "`sync` writes what is new, in one write, and syncs once",
+        ((_CLEARED + "        self.file.sync()", _CLEARED),),
+    ),
+    (3, "the length is trusted"): (
+        "What is not there whole",
+        ((" or offset + length > file.size()", ""),),
+    ),
+    (3, "the ids are not looked at"): (
+        "What is not there whole",
+        (("if (found_ledger, found_entry) != (ledger_id, entry_id):", "if not found_ledger:"),),
+    ),
+    (3, "each entry is written by itself"): (
+        FIGURE,
+        (
+            (
+                "        return self.size() - len(entry)",
+                "        self.file.write(self.written, bytes(self.buffer))\n"
+                "        self.written += len(self.buffer)\n"
+                "        self.buffer.clear()\n"
+                "        return self.size() - len(entry)",
+            ),
+        ),
+    ),
+    (4, "only the lowest folder is synced"): (
+        "When `flush` returns all of it is durable",
+        (("range(len(folders), 0, -1)", "range(len(folders), len(folders) - 1, -1)"),),
+    ),
+    (4, "the fence is forgotten"): (
+        "After `flush` the file holds key, fence",
+        (("int(self.fenced)", "0"),),
+    ),
+    (4, "slots begin at 0"): (
+        "After `flush` the file holds key, fence",
+        (("1024 + 8 * first", "8 * first"),),
+    ),
+    (4, "the last page is not whole"): (
+        "whole pages of 8192 bytes",
+        (("        if missing:\n", "        if not self.path:\n"),),
+    ),
+    (4, "half a slot counts"): (
+        "it counts as 0",
+        (("slots[: len(slots) // 8 * 8]", 'slots.ljust(-(-len(slots) // 8) * 8, b"\\1")'),),
+    ),
+    (4, "all is written each time"): (
+        FIGURE,
+        (
+            ("for entry_id in sorted(self.changed):", "for entry_id in sorted(self.known):"),
+            ("self.changed[entry_id])\n", "self.known[entry_id])\n"),
+        ),
+    ),
+    (4, "a new file is written in its place"): (
+        LOST,
+        (
+            ('self.disk.create(self.path + ".new")', "self.disk.create(self.path)"),
+            ('self.disk.rename(self.path + ".new", self.path)', "pass"),
+        ),
+    ),
+    (5, "the mark is written in its place"): (
+        "At every moment there is the old mark or the new one",
+        (
+            ('disk.create("current/lastMark.new")', 'disk.create("current/lastMark")'),
+            ('    disk.rename("current/lastMark.new", "current/lastMark")\n', ""),
+        ),
+    ),
+    (5, "a mark of 15 bytes counts"): (
+        "Your code raised error: unpack requires a buffer of 16 bytes",
+        (("    if len(data) != 16:\n        return 0, 0\n", ""),),
+    ),
+    (5, "the mark moves first"): (
+        LOST,
+        (
+            ("        places = [\n", "        bookie.move_mark(*self.mark)\n        places = [\n"),
+            (
+                "        bookie.move_mark(*self.mark)\n        bookie.remove",
+                "        bookie.remove",
+            ),
+        ),
+    ),
+    (5, "the mark is taken last"): (
+        LOST,
+        (
+            ("self.mark = bookie.synced()\n", "pass\n"),
+            (
+                "        bookie.move_mark(*self.mark)\n",
+                "        self.mark = bookie.synced()\n        bookie.move_mark(*self.mark)\n",
+            ),
+        ),
+    ),
+    (5, "the log is not synced"): (LOST, (("        bookie.sync_entry_log()\n", ""),)),
+    (5, "the indexes are not flushed"): (LOST, (("        bookie.flush_indexes()\n", ""),)),
+    (5, "journals go before the mark moves"): (
+        LOST,
+        (
+            ("        bookie.move_mark(*self.mark)\n", ""),
+            (
+                "        bookie.remove_journals(self.mark[0])\n",
+                "        bookie.remove_journals(self.mark[0])\n"
+                "        bookie.move_mark(*self.mark)\n",
+            ),
+        ),
+    ),
+    (6, "padding ends the file"): (
+        "Every whole record counts",
+        (("length == -0x100 and at + 8", "length == 0x7FFFFFFF and at + 8"),),
+    ),
+    (6, "a torn tail counts"): (
+        "Every whole record counts",
+        ((" or at + 4 + length > len(data)", ""),),
+    ),
+    (6, "a missing journal is passed over"): (
+        "If the journal of the mark is missing",
+        (("if file_id and file_id not in needed:", "if file_id < 0:"),),
+    ),
+    (6, "the mark's offset counts in every file"): (
+        LOST,
+        (("offset if each == file_id else 0", "offset"),),
+    ),
+    (6, "only the newest journal is read"): (
+        LOST,
+        (("    for each in needed:\n", "    for each in needed[-1:]:\n"),),
+    ),
+    (6, "fences are passed over"): (LOST, (("        bookie.fence(ledger_id)", "        pass"),)),
+    (6, "the mark is ignored"): (
+        FIGURE,
+        (("max(512, offset if each == file_id else 0)", "512"),),
+    ),
+}
+
+
+def keys(*reasons: str) -> list[tuple[int, str]]:
+    return [key for key, (reason, _) in WRONG.items() if reason in reasons]
+
+
+def wrong(folder: Path, key: tuple[int, str]) -> Learner:
+    """A learner who wrote all steps up to that one, which is wrong."""
+    learner = load(with_changes(folder, "bookie", *WRONG[key][1]), seeds=0)
+    steps = [step for step in track("bookie").steps if step.number <= key[0]]
+    learner.parts = tuple(part for step in steps for part in step.parts)
+    return learner
+
+
+@pytest.mark.parametrize("key", [k for k in WRONG if k not in keys(LOST, FIGURE)], ids=str)
+def test_a_wrong_part_is_refused_for_its_own_reason(key: tuple[int, str], tmp_path: Path) -> None:
+    reason, changes = WRONG[key]
+    assert reason in refused(tmp_path, "bookie", key[0], *changes).message
+
+
+@pytest.mark.parametrize("key", keys(LOST), ids=str)
+def test_a_wrong_order_is_refused_with_the_crash_that_loses_an_entry(
+    key: tuple[int, str], tmp_path: Path
+) -> None:
+    with pytest.raises(Refused, match=LOST) as refusal:
+        crashes(wrong(tmp_path, key))
+    assert isinstance(refusal.value.counterexample, CrashFound)
+
+
+@pytest.mark.parametrize("key", keys(FIGURE), ids=str)
+def test_a_wasteful_part_is_right_and_does_not_reach_the_figure(
+    key: tuple[int, str], tmp_path: Path
+) -> None:
+    learner = wrong(tmp_path, key)
+    (figure,) = track("bookie").step(key[0]).figures
+    assert figure.measure(learner) > figure.at_most * figure.measure(None)
+    for trial in track("bookie").step(key[0]).trials:
+        assert trial(learner)
+
+
+def test_a_figure_that_is_not_reached_refuses_the_step(tmp_path: Path) -> None:
+    key = (6, "the mark is ignored")
+    card = refused(tmp_path, "bookie", key[0], *WRONG[key][1])
+    assert card.message.startswith("All promises hold; the figure is not reached.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", repeated([6, 5, 4, 3, 2]))
+def test_the_solution_passes_each_step(number: int) -> None:
+    card = check("bookie", number, track("bookie").solution, seeds=20)
+    assert card.passed, card
+    assert "No promise broke in 20 storms" in card.message
+
+
+def test_at_least_three_wrong_answers_are_known_for_each_step() -> None:
+    for step in track("bookie").steps[1:-1]:
+        assert len([key for key in WRONG if key[0] == step.number]) >= 3, step.name
+
+
+def test_parts_that_are_not_written_are_labkits(tmp_path: Path) -> None:
+    skeleton = track("bookie").skeleton.read_text()
+    solution = track("bookie").solution.read_text()
+    begin, end = "# Step 2: the memtable", "# Step 3: the entry log"
+    mine = tmp_path / "mybookie.py"
+    memtable = solution[solution.index(begin) : solution.index(end)]
+    mine.write_text(skeleton[: skeleton.index(begin)] + memtable)
+    assert check("bookie", 2, mine, seeds=2).passed

@@ -1,0 +1,235 @@
+"""Step 7 of the client: the learner's program in the simulated world, and as processes of a live
+cluster that other clients read.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from labkit.cli.main import main
+from labkit.course.checking.exercise import Refused
+from labkit.course.runs.timeline import LiveRunFound
+from labkit.course.workshop import check
+from labkit.course.workshop.client.process import InputError, lines_of_input
+from labkit.course.workshop.client.running import start_program
+from labkit.course.workshop.client.served import processor_times, serves_a_cluster
+from labkit.course.workshop.files import load
+from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.step import track
+from labkit.views.widgets.timeline import TimelineView
+from tests.course.workshop.wrong import with_changes
+
+STEP = track("client").step(7)
+SOLUTION = track("client").solution
+
+_ADD = "        confirmed(await writer.add(payload))\n"
+_STORE = "    version = await ledgers.create_metadata(ledger_id, metadata)\n"
+
+WRONG: dict[str, tuple[str, str, str]] = {
+    "waits for each entry": (
+        "                adds.create_task(add(payload))\n",
+        "                await add(payload)\n",
+        "had at most 1 under way",
+    ),
+    "keeps no window": ("                await room.acquire()\n", "", "At most 4 entries may be"),
+    "reports what is only sent": (
+        _ADD,
+        "        adding = asyncio.ensure_future(writer.add(payload))\n"
+        "        await asyncio.sleep(0)\n"
+        "        confirmed(writer.last_add_pushed)\n"
+        "        await adding\n",
+        "WriteSetIsRight",
+    ),
+    "reports nothing": (_ADD, "        await writer.add(payload)\n", "At most 4 entries may be"),
+    "does not close": (
+        "        raise errors.exceptions[0] from None\n    await writer.close()\n",
+        "        raise errors.exceptions[0] from None\n",
+        "the stored metadata are OPEN",
+    ),
+    "names one bookie in all places": (
+        "tuple((bookies[first:] + bookies[:first])[:ensemble_size])",
+        "(bookies[first],) * ensemble_size",
+        "has as many different bookies",
+    ),
+    "stores no metadata": (_STORE, "    version = 0\n", "nothing is stored"),
+    "takes what there is for enough": (
+        "    if len(bookies) < ensemble_size:\n",
+        "    if not bookies:\n",
+        "an ensemble is E different bookies",
+    ),
+    "reads without recovery": (
+        "    reader = Reader(cluster, await recover(cluster))\n",
+        "    reader = Reader(cluster, metadata)\n",
+        "the writer may go on",
+    ),
+    "leaves the last entry out": (
+        "range(reader.metadata.last_entry_id + 1)",
+        "range(reader.metadata.last_entry_id)",
+        "`take_over` returned 11",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_program_is_refused_before_it_becomes_a_process(name: str, tmp_path: Path) -> None:
+    old, new, reason = WRONG[name]
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    with pytest.raises(Refused) as refused:
+        _try_without_processes(learner)
+    assert reason in f"{refused.value.message} {refused.value.counterexample}"
+
+
+def test_the_solution_passes_what_runs_without_processes() -> None:
+    _try_without_processes(load(SOLUTION, seeds=1))
+
+
+def _try_without_processes(learner: Learner) -> None:
+    STEP.red.run(learner)
+    for trial in STEP.trials:
+        trial(learner)
+
+
+def test_step_7_is_open_until_the_program_is_written(tmp_path: Path) -> None:
+    card = check("client", 7, tmp_path / "myclient.py", must_pass=False)
+    assert "It waits for your code" in card.message
+
+
+@pytest.mark.parametrize("name", ["bookie", "client"])
+def test_where_no_process_can_start_the_step_says_what_it_needs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser tab has no `labkit.worlds.live`."""
+    monkeypatch.setitem(sys.modules, "labkit.worlds.live", None)
+    for module in [each for each in sys.modules if each.startswith("labkit.worlds.live.")]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"labkit.course.workshop.{name}.served", raising=False)
+    with pytest.raises(Refused, match=rf"a terminal: labkit workshop {name} 7"):
+        track(name).step(7).worlds[0](load(track(name).solution, seeds=1))
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+def test_what_the_solutions_program_confirmed_is_there_after_sigkill_and_a_take_over() -> None:
+    said = serves_a_cluster(load(SOLUTION, seeds=0))
+    assert "taken over from a stopped one, which then ended with BKLedgerFencedException" in said
+
+
+LIVE: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
+    "does not fence": (
+        (
+            ("fence=True)\n    lac = max", "fence=False)\n    lac = max"),
+            (
+                "cluster.read_entry(bookie, entry_id, fence=True)",
+                "cluster.read_entry(bookie, entry_id)",
+            ),
+        ),
+        "entries 30 to 59: they are lost",
+    ),
+    "closes at the LastAddConfirmed that it learnt": (
+        (
+            (
+                "    while (entry := await find(cluster, metadata, last + 1)) is not None:",
+                "    while (entry := None) is not None:",
+            ),
+        ),
+        "Nothing that was confirmed is lost when a ledger is taken over",
+    ),
+    "does not store the ensemble": (
+        (
+            (
+                "self.version = await self.cluster.write_metadata(changed, self.version)",
+                "pass",
+            ),
+        ),
+        "was killed in mid-write; all 60 entries are confirmed",
+    ),
+    "starts each write set at the first bookie": (
+        (("(entry_id + i) % ensemble_size for i", "i for i"),),
+        "cannot read the ledger back",
+    ),
+}
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", LIVE)
+def test_a_wrong_client_is_refused_in_a_live_cluster_with_what_happened(
+    name: str, tmp_path: Path
+) -> None:
+    changes, reason = LIVE[name]
+    learner = load(with_changes(tmp_path, "client", *changes), seeds=0)
+    with pytest.raises(Refused, match=reason) as refused:
+        serves_a_cluster(learner)
+    found = refused.value.counterexample
+    assert isinstance(found, LiveRunFound)
+    assert "ledger.created" in {event.kind for event in found.verdict.lineage}
+    assert isinstance(found.view(), TimelineView)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_figure_compares_both_clients_on_one_cluster() -> None:
+    yours, ours = processor_times(load(SOLUTION, seeds=0))
+    assert yours > 0 < ours
+
+
+def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "myclient.py"
+    mine.write_text("class Writer\n")
+    options = ["client", "--file", str(mine), "--zookeeper", "127.0.0.1:1"]
+    assert main([*options, "take", "1"]) == 1
+    assert "myclient.py, line 1: expected ':'" in capsys.readouterr().err
+    assert main([*options, "write", "--sizes", "3,2"]) == 1
+    assert "three numbers, E,Qw,Qa" in capsys.readouterr().err
+    assert main([*options, "write", "--window", "0"]) == 1
+    assert "must be at least 1" in capsys.readouterr().err
+
+
+def test_a_program_whose_task_ends_python_has_not_succeeded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run_it(*_: object) -> None:
+        asyncio.get_running_loop().call_soon(sys.exit, 0)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("labkit.course.workshop.client.process.run_command", run_it)
+    assert main(["client", "--zookeeper", "127.0.0.1:1", "take", "1"]) == 1
+    assert "a task of myclient.py ended Python with `sys.exit`" in capsys.readouterr().err
+
+
+async def test_a_program_that_prints_while_it_is_imported_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "myclient.py"
+    file.write_text("print('hello', flush=True)\n")
+    with pytest.raises(Refused, match=r"prints b'hello\\n' while it is imported"):
+        await start_program(file, "w1", tmp_path, "127.0.0.1:1", ("write",), lambda _: None)
+
+
+def test_a_program_whose_input_is_closed_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    options = ["client", "--file", str(SOLUTION), "--zookeeper", "127.0.0.1:1"]
+    assert main([*options, "write"]) == 1
+    assert capsys.readouterr().err == (
+        "labkit: client: the standard input is closed: write needs lines to write\n"
+    )
+
+
+@pytest.mark.timeout(30)
+def test_an_input_that_cannot_be_read_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lines() -> list[bytes]:
+        return [line async for line in lines_of_input()]
+
+    error = IsADirectoryError(21, "Is a directory")
+    monkeypatch.setattr(os, "read", Mock(side_effect=[b"one\n", error]))
+    with pytest.raises(InputError, match=r"cannot be read: .*Is a directory"):
+        asyncio.run(lines())

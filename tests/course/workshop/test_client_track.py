@@ -1,0 +1,396 @@
+"""The track "build a client": the solution passes each step, and plausible wrong ones are refused
+with what shows why.
+"""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.runs.timeline import RunFound
+from labkit.course.workshop import check
+from labkit.course.workshop.client import api
+from labkit.course.workshop.client.reading import answers_decide
+from labkit.course.workshop.files import load
+from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.step import Step, track
+from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError
+from tests.course.workshop.wrong import with_changes
+from tests.repeat import repeated
+
+SIMULATED = [step for step in track("client").steps if not step.is_live]
+_SEND = """        except BKLedgerFencedException as error:
+            self.end(error)
+        except BKException:
+            pending.failed.append(place)
+            self.bookie_failed(bookie)
+"""
+_LAC = "            self.last_add_confirmed,\n            self.length,\n"
+_CONFIRM = """        while self.pending and len(self.pending[0].acked) >= self.metadata.ack_quorum:
+            pending = self.pending.popleft()
+"""
+_OUT_OF_ORDER = """        quorum = self.metadata.ack_quorum
+        for pending in [each for each in self.pending if len(each.acked) >= quorum]:
+            self.pending.remove(pending)
+"""
+_REREAD = """        except BKMetadataVersionException:
+            metadata, version = await cluster.read_metadata()
+    return metadata
+"""
+_RESEND = """                if self.ensemble[place] != before[place]:
+                    self.send_again(pending, place)
+"""
+
+WRONG: dict[str, tuple[int, str, str, str]] = {
+    "confirms at the first acknowledgement": (
+        1,
+        ">= self.metadata.ack_quorum:",
+        ">= 1:",
+        "AckQuorumIsReached",
+    ),
+    "waits for all bookies": (
+        1,
+        ">= self.metadata.ack_quorum:",
+        ">= self.metadata.write_quorum:",
+        "w waits for ever",
+    ),
+    "confirms out of order": (1, _CONFIRM, _OUT_OF_ORDER, "LacAdvancesInOrder"),
+    "starts each write set at the first bookie": (
+        1,
+        "(entry_id + i) % ensemble_size for i",
+        "i for i",
+        "WriteSetIsRight",
+    ),
+    "sends to Qa bookies only": (
+        1,
+        "for i in range(write_quorum)]",
+        "for i in range(write_quorum - 1)]",
+        "WriteSetIsRight",
+    ),
+    "ends with the first failed add": (
+        1,
+        _SEND,
+        "        except BKException as error:\n            self.end(error)\n",
+        "w: write 6 entries",
+    ),
+    "announces what is only pushed": (
+        2,
+        _LAC,
+        _LAC.replace("confirmed", "pushed"),
+        "NoDirtyReads",
+    ),
+    "announces nothing": (
+        2,
+        _LAC,
+        _LAC.replace("self.last_add_confirmed", "NO_ENTRY_ID"),
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes the first bookie's word": (
+        2,
+        "        if is_covered(known, metadata):",
+        "        if known:",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes a majority for enough": (
+        2,
+        "        if is_covered(known, metadata):",
+        "        if len(known) * 2 > len(ensemble):",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes the last entry for the last confirmed one": (
+        2,
+        "lac = entry.last_add_confirmed",
+        "lac = entry.entry_id",
+        "NoDirtyReads",
+    ),
+    "counts an error as an answer": (
+        2,
+        "        except BKException:\n            pass\n        answers",
+        "        except BKException:\n            lac = NO_ENTRY_ID\n        answers",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "counts absence as no answer": (
+        2,
+        "        except PROVES_ABSENCE:\n            lac = NO_ENTRY_ID\n        except",
+        "        except",
+        "q: read ledger 0: BKReadException",
+    ),
+    "asks the first bookie only": (
+        3,
+        "        for place in write_set(entry_id, *sizes):",
+        "        for place in write_set(entry_id, *sizes)[:1]:",
+        "q: read ledger 0: BKNoSuch",
+    ),
+    "raises the last error": (
+        3,
+        "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])",
+        "raise errors[-1]",
+        "BKTimeoutException",
+    ),
+    "looks in the newest segment only": (
+        3,
+        "ensemble = self.metadata.ensemble_at(entry_id)\n        errors",
+        "ensemble = self.metadata.segments[-1].ensemble\n        errors",
+        "Entry 3",
+    ),
+    "asks the whole ensemble": (
+        3,
+        "        for place in write_set(entry_id, *sizes):",
+        "        for place in range(len(ensemble)):",
+        "You asked",
+    ),
+    "begins the segment at the next add": (
+        4,
+        "        first = self.last_add_confirmed + 1\n        earlier",
+        "        first = self.last_add_pushed + 1\n        earlier",
+        "AcknowledgedIsDurable",
+    ),
+    "does not store the ensemble": (
+        4,
+        "            self.version = await self.cluster.write_metadata(changed, self.version)\n",
+        "            pass\n",
+        "AcknowledgedIsDurable",
+    ),
+    "counts the old bookie's acknowledgement": (
+        4,
+        "        pending.acked = [each for each in pending.acked if each != place]\n",
+        "",
+        "AckQuorumIsReached",
+    ),
+    "confirms before the new ensemble is stored": (
+        4,
+        "if self.is_changing or self.ended_by is not None:\n            return\n        while",
+        "if self.ended_by is not None:\n            return\n        while",
+        "AcknowledgedIsDurable",
+    ),
+    "sends nothing again": (4, _RESEND, "                pass\n", "w: write 3 entries"),
+    "closes behind entries that no bookie has": (
+        5,
+        "        last = self.last_add_confirmed\n",
+        "        last = self.last_add_pushed\n",
+        "ClosedLengthIsRight",
+    ),
+    "goes on confirming while it closes": (
+        5,
+        '        self.end(BKLedgerClosedException("this writer has closed the ledger"))\n',
+        "",
+        "AcknowledgedIsDurable",
+    ),
+    "closes over another client's end": (
+        5,
+        _REREAD,
+        _REREAD.replace("metadata, version", "_, version"),
+        "NoDivergenceBetweenClientAndMetaData",
+    ),
+    "leaves pending adds waiting": (
+        5,
+        "            self.pending.popleft().confirmed.set_exception(error)\n",
+        "            self.pending.popleft()\n",
+        "w waits for ever",
+    ),
+    "changes the ensemble of a ledger in recovery": (
+        5,
+        "            raise BKLedgerFencedException("
+        '"another client recovers this ledger") from None\n',
+        "            self.metadata, self.version = await self.cluster.read_metadata()\n"
+        "            self.failed += failed\n"
+        "            return\n",
+        "AcknowledgedIsDurable",
+    ),
+    "does not mark the metadata": (
+        6,
+        "    while metadata.state is LedgerState.OPEN:\n        marked",
+        "    while False:\n        marked",
+        "AcknowledgedIsDurable",
+    ),
+    "takes silence for a denial": (
+        6,
+        "        denied += isinstance(answer, PROVES_ABSENCE)",
+        "        denied += 1",
+        "AcknowledgedIsDurable",
+    ),
+    "ends the ledger where nothing is proven": (
+        6,
+        '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")',
+        "    return None",
+        "AcknowledgedIsDurable",
+    ),
+    "waits until all deny": (
+        6,
+        "        if denied > metadata.write_quorum - metadata.ack_quorum:",
+        "        if denied == metadata.write_quorum:",
+        "BKLedgerRecoveryException",
+    ),
+    "closes at the LastAddConfirmed that it learnt": (
+        6,
+        "    while (entry := await find(cluster, metadata, last + 1)) is not None:",
+        "    while (entry := None) is not None:",
+        "AcknowledgedIsDurable",
+    ),
+    "writes back without the recovery flag": (
+        6,
+        "await cluster.add_entry(bookie, entry, recovery=True)",
+        "await cluster.add_entry(bookie, entry)",
+        "BKLedgerRecoveryException",
+    ),
+    "announces what it writes back": (
+        6,
+        "replace(entry, last_add_confirmed=lac)",
+        "replace(entry, last_add_confirmed=entry.entry_id)",
+        "NothingBeyondLacIsRead",
+    ),
+    "does not write back": (
+        6,
+        "        await write_back(cluster, metadata, replace(entry, last_add_confirmed=lac))\n",
+        "",
+        "AllCommittedEntriesReachAckQuorum",
+    ),
+    "chooses a bookie that is a member": (
+        4,
+        "unwanted = (*self.ensemble, *self.given_up)",
+        "unwanted = (*failed, *self.given_up)",
+        "TypeOK",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_client_is_refused_with_a_run_that_shows_why(name: str, tmp_path: Path) -> None:
+    number, old, new, reason = WRONG[name]
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=12)
+    with pytest.raises(Refused) as refused:
+        _try_all(track("client").step(number), learner)
+    assert reason in str(refused.value.counterexample)
+
+
+def _try_all(step: Step, learner: Learner) -> None:
+    step.red.run(learner)
+    for trial in (*step.trials, *step.worlds):
+        trial(learner)
+
+
+def test_a_client_that_moves_bookies_to_other_places_misses_the_figure(tmp_path: Path) -> None:
+    old = "        ensemble = tuple(others.get(each, each) for each in self.ensemble)\n"
+    new = (
+        "        kept = [each for each in self.ensemble if each not in others]\n"
+        "        ensemble = (*kept, *others.values())\n"
+    )
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    adds = track("client").step(4).figures[0]
+    assert adds.measure(learner) > adds.measure(None)
+
+
+def test_a_reader_that_waits_for_every_bookie_misses_the_figure(tmp_path: Path) -> None:
+    old = "        if is_covered(known, metadata):\n            return max(known.values())\n"
+    new = "    if is_covered(known, metadata):\n        return max(known.values())\n"
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    while_one_is_slow = track("client").step(2).figures[1]
+    assert while_one_is_slow.measure(learner) > 10 * while_one_is_slow.measure(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", repeated(SIMULATED), ids=lambda step: step.name)
+def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> None:
+    card = check("client", step.number, track("client").solution, seeds=12)
+    assert card.passed, card
+    assert "No promise broke in 12 storms" in card.message
+
+
+@pytest.mark.slow
+def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
+    tmp_path: Path,
+) -> None:
+    change = WRONG["confirms at the first acknowledgement"][1:3]
+    learner = load(with_changes(tmp_path, "client", change), seeds=12)
+    with pytest.raises(Refused) as refused:
+        track("client").step(1).worlds[-1](learner)
+    found = refused.value.counterexample
+    assert isinstance(found, RunFound)
+    # The storm has a seed; a run made smaller names the decisions that it needs.
+    assert found.trace.scenario.seed is None
+    assert found.verdict.name == "AckQuorumIsReached"
+    # A fork of it runs the learner's code as it is then.
+    assert found.again is not None
+    learner.part("Writer").add = _wrong
+    for _ in range(2):
+        with pytest.raises(CannotForkError, match="Your code raised ZeroDivisionError: no ack"):
+            found.again(found.trace.scenario)
+
+
+def _wrong(*_arguments: object) -> None:
+    raise ZeroDivisionError("no acknowledgement is left")
+
+
+LATER = {
+    1: ("Writer.close", "Reader.read_last_add_confirmed", "Reader.read_entry", "recover"),
+    2: ("Writer.close", "Reader.read_entry", "recover"),
+    3: ("Writer.close", "recover"),
+    4: ("Writer.close", "recover"),
+    5: ("recover",),
+}
+
+
+@pytest.mark.parametrize("number", LATER)
+def test_a_step_passes_before_the_later_ones_are_written(number: int) -> None:
+    learner = load(track("client").solution, seeds=2)
+    for name in LATER[number]:
+        owner, _, method = name.rpartition(".")
+        setattr(learner.part(owner) if owner else learner.module, method, _not_written)
+    step = track("client").step(number)
+    step.red.run(learner)
+    for trial in (*step.trials, *step.worlds[1:]):
+        trial(learner)
+    for figure in step.figures:
+        assert figure.measure(learner) <= figure.at_most * figure.measure(None)
+
+
+async def _not_written(*_: object) -> None:
+    raise NotImplementedError
+
+
+def test_the_skeleton_imports_all_that_the_solution_imports() -> None:
+    names = vars(importlib.import_module("labkit.course.workshop.client.skeleton"))
+    assert [name for name in api.__all__ if name not in names] == []
+
+
+def test_a_recovery_that_does_not_fence_is_refused(tmp_path: Path) -> None:
+    file = with_changes(
+        tmp_path,
+        "client",
+        ("fence=True)\n    lac = max", "fence=False)\n    lac = max"),
+        (
+            "cluster.read_entry(bookie, entry_id, fence=True)",
+            "cluster.read_entry(bookie, entry_id)",
+        ),
+    )
+    with pytest.raises(Refused) as refused:
+        _try_all(track("client").step(6), load(file, seeds=1))
+    assert "FenceIsDurableBeforeItsAnswer" in str(refused.value.counterexample)
+
+
+def test_a_read_that_waits_for_ever_is_refused_with_the_answers_it_got(tmp_path: Path) -> None:
+    old = (
+        "        raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])\n"
+    )
+    new = "        return await asyncio.get_running_loop().create_future()\n"
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    with pytest.raises(Refused, match="waits for ever") as refused:
+        answers_decide(learner)
+    assert "BKNoSuchEntryException" in str(refused.value.counterexample)
+
+
+def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_path: Path) -> None:
+    fenced_only = _SEND.partition("        except BKException:")[0]
+    file = with_changes(tmp_path, "client", (_SEND, fenced_only))
+    card = check("client", 1, file, seeds=1, must_pass=False)
+    assert "Your code raised BKBookieHandleNotAvailableException" in card.message
+    assert "await self.cluster.add_entry(bookie, pending.entry)" in card.message
+
+
+def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
+    card = check("client", 1, tmp_path / "myclient.py", must_pass=False)
+    assert "It waits for your code" in card.message
+    for step in track("client").steps:
+        with pytest.raises(NotImplementedError):
+            step.red.run(load(tmp_path / "myclient.py", seeds=1))

@@ -1,0 +1,89 @@
+"""Step 1 of the bookie: the solution passes, and plausible wrong journals are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.trial import CrashFound
+from labkit.course.workshop import check
+from labkit.course.workshop.bookie.inside import crashes, orders, storms
+from labkit.course.workshop.files import load
+from labkit.course.workshop.step import Trial, track
+from tests.course.workshop.wrong import refused, with_changes
+
+WRONG = {
+    "answers before the sync": (
+        "        self.file.write(offset, data)\n        self.file.sync()",
+        "        self.file.write(offset, data)",
+        "in one write, and makes it durable with one sync",
+    ),
+    "syncs before it writes": (
+        "        self.file.write(offset, data)\n        self.file.sync()",
+        "        self.file.sync()\n        self.file.write(offset, data)",
+        "in one write, and makes it durable with one sync",
+    ),
+    "leaves the name to chance": (
+        '        disk.sync_folder("current")\n        self.group_offset = 512',
+        "        self.group_offset = 512",
+        "The file's header and its name are durable",
+    ),
+    "counts the padding's head among its zeros": (
+        "zeros = left - 8 if left >= 8 else left - 8 + 512",
+        "zeros = left",
+        "A group is its records",
+    ),
+    "never spills into the next block": (
+        "zeros = left - 8 if left >= 8 else left - 8 + 512",
+        "zeros = max(0, left - 8)",
+        "A group is its records",
+    ),
+    "forgets the group where it writes": (
+        "        self.group = bytearray()\n        return sealed",
+        "        return sealed",
+        "A group is its records",
+    ),
+    "forgets that the padding takes room": (
+        "        self.group_offset += len(self.group)\n",
+        "        self.group_offset += len(self.group.rstrip(bytes(1)))\n",
+        "`append` says where the record lies",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_journal_is_refused_with_the_smallest_case(name: str, tmp_path: Path) -> None:
+    old, new, reason = WRONG[name]
+    card = refused(tmp_path, "bookie", 1, (old, new))
+    assert reason in card.message
+    assert "journal = Journal(disk, 10)" in str(card.counterexample)
+
+
+@pytest.mark.slow
+def test_the_solution_passes_under_seeds_and_reaches_the_figure() -> None:
+    card = check("bookie", 1, track("bookie").solution, seeds=20)
+    assert card.passed, card
+    assert "No promise broke in 20 storms" in card.message
+
+
+WORLDS: dict[str, tuple[Trial, type[CrashFound] | type[RunFound]]] = {
+    "every crash": (crashes, CrashFound),
+    "every order": (orders, RunFound),
+    "storms": (storms, RunFound),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_journal_that_is_not_synced_is_refused_in_every_world_with_a_run_that_shows_why(
+    world: str, tmp_path: Path
+) -> None:
+    old, new, _ = WRONG["answers before the sync"]
+    learner = load(with_changes(tmp_path, "bookie", (old, new)), seeds=40)
+    learner.parts = ("Journal",)
+    trial, shown = WORLDS[world]
+    with pytest.raises(Refused) as refusal:
+        trial(learner)
+    counterexample = refusal.value.counterexample
+    assert isinstance(counterexample, shown)
+    assert counterexample.view() is not None

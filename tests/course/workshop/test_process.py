@@ -1,0 +1,57 @@
+"""Step 7: the learner's bookie as a process of a live cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.cli.main import main
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.bookie.served import serves_a_cluster
+from labkit.course.workshop.check import check
+from labkit.course.workshop.files import load
+from labkit.course.workshop.step import track
+from tests.course.workshop.wrong import with_changes
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_what_the_solution_acknowledged_is_there_after_sigkill() -> None:
+    card = check("bookie", 7, track("bookie").solution)
+    assert card.passed, card
+    assert "were there after SIGKILL" in card.message
+
+
+WRONG = {
+    "replay finds nothing": ("    for each in needed:\n", "    for each in needed[:0]:\n"),
+    "the journal is not written": ("        self.file.write(offset, data)\n", ""),
+    "the entry log is not written": (
+        "            self.file.write(self.written, bytes(self.buffer))\n",
+        "",
+    ),
+}
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_bookie_is_refused_by_a_real_client(name: str, tmp_path: Path) -> None:
+    learner = load(with_changes(tmp_path, "bookie", WRONG[name]), seeds=0)
+    with pytest.raises(Refused) as refusal:
+        serves_a_cluster(learner)
+    assert refusal.value.counterexample
+
+
+def test_step_7_is_open_until_all_parts_are_written(tmp_path: Path) -> None:
+    card = check("bookie", 7, tmp_path / "mybookie.py", must_pass=False)
+    assert "It waits for your code" in card.message
+
+
+def test_a_store_that_lacks_a_part_does_not_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mybookie.py"
+    mine.write_text("class Journal:\n    pass\n")
+    options = ["--id", "bookie-1", "--data", str(tmp_path / "data"), "--zookeeper", "127.0.0.1:1"]
+    assert main(["bookie", *options, "--store", str(mine)]) == 1
+    assert "it lacks Memtable, EntryLog" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Nodes that BookKeeper reads, byte for byte."""
+
+from collections.abc import Callable
+
+import pytest
+
+from labkit.system.autorecovery import formats
+from labkit.system.autorecovery.formats import UnderreplicatedLedger
+from labkit.system.autorecovery.nodes import AutoRecoveryNodes
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.errors import BKMetadataSerializationException
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
+
+TIME_MS = 1_700_000_000_000
+
+
+def test_marks_are_bookkeepers_text() -> None:
+    mark = UnderreplicatedLedger(("192.0.2.1:3181", "192.0.2.2:3181"), TIME_MS)
+    text = b'replica: "192.0.2.1:3181"\nreplica: "192.0.2.2:3181"\nctime: 1700000000000\n'
+    assert formats.encode_underreplicated(mark) == text
+    assert formats.decode_underreplicated(text) == mark
+
+
+def test_mark_without_time_is_read() -> None:
+    mark = formats.decode_underreplicated(b'replica: "h:3181"\n')
+    assert mark == UnderreplicatedLedger(("h:3181",), 0)
+
+
+def test_other_texts_are_bookkeepers() -> None:
+    assert formats.encode_layout() == b'type: "BASIC"\nversion: 1\n'
+    assert formats.encode_lock("192.0.2.9") == b'bookieId: "192.0.2.9"\n'
+    assert formats.encode_vote("192.0.2.1:3181") == b'bookieId: "192.0.2.1:3181"\n'
+    assert formats.decode_vote(b'bookieId: "192.0.2.1:3181"\n') == "192.0.2.1:3181"
+    assert formats.encode_delay(60) == b"60"
+
+
+def test_letters_beyond_ascii_are_escaped_as_java_does() -> None:
+    assert formats.encode_lock("ä") == b'bookieId: "\\303\\244"\n'
+    assert formats.decode_vote(formats.encode_vote("größe")) == "größe"
+
+
+def test_times_of_checks_are_binary() -> None:
+    data = bytes.fromhex("0880d095ffbc31")
+    assert formats.encode_ledgers_checked(TIME_MS) == data
+    assert formats.decode_ledgers_checked(data) == TIME_MS
+    assert formats.encode_replicas_checked(TIME_MS) == data
+    assert formats.decode_replicas_checked(data) == TIME_MS
+    assert formats.encode_placement_checked(TIME_MS) == data
+    assert formats.decode_placement_checked(data) == TIME_MS
+
+
+@pytest.mark.parametrize(
+    ("decode", "data"),
+    [
+        (formats.decode_underreplicated, b"replica: 7"),
+        (formats.decode_vote, b"\xff\xfe"),
+        (formats.is_known_layout, b"BASIC"),
+        (formats.decode_ledgers_checked, b"\x08"),
+        (formats.decode_delay, b"soon"),
+        (formats.decode_delay, b"-1"),
+    ],
+)
+def test_damage_is_said_and_not_guessed(decode: Callable[[bytes], object], data: bytes) -> None:
+    with pytest.raises(BKMetadataSerializationException):
+        decode(data)
+
+
+def test_another_layout_is_known_for_what_it_is() -> None:
+    assert formats.is_known_layout(formats.encode_layout())
+    assert not formats.is_known_layout(b'type: "OTHER"\nversion: 1\n')
+    assert not formats.is_known_layout(b'type: "BASIC"\nversion: 2\n')
+
+
+def test_paths_have_the_ids_hexadecimal_groups_high_first() -> None:
+    base = "/ledgers/underreplication"
+    assert NODES.mark(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
+    assert NODES.mark(0x1234_5678_9ABC) == (
+        f"{base}/ledgers/0000/1234/5678/9abc/urL{0x1234_5678_9ABC:010d}"
+    )
+    assert NODES.mark(2**63 - 1) == f"{base}/ledgers/7fff/ffff/ffff/ffff/urL{2**63 - 1}"
+    assert NODES.lock(7) == f"{base}/locks/urL0000000007"

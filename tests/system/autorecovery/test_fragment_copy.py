@@ -1,0 +1,128 @@
+"""When an entry of a fragment counts as copied, by bookies that answer when the test says."""
+
+import asyncio
+
+import pytest
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragments import Fragment, Underreplicated
+from labkit.system.autorecovery.ledger_view import Ledger
+from labkit.system.autorecovery.replicator import EntryUnreadableException, FragmentCopy
+from labkit.system.model.errors import BKException
+from labkit.system.model.wire import BatchReadRequest, Code
+from tests.system.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+ENTRIES = range(3)
+
+
+def script_of(entries: range = ENTRIES, *sources: int, write_quorum: int = 3) -> Script:
+    """Three bookies and two spares; the sources have the entries and answer."""
+    script = Script(3, write_quorum, 2, spares=2)
+    for source in sources or (0,):
+        script.bookies[source].serves = True
+        for entry_id in entries:
+            script.put(entry_id, entry_id - 1, source)
+    return script
+
+
+def copy_of(
+    script: Script, *places: int, entries: range = ENTRIES, window: int = 100
+) -> FragmentCopy:
+    """From b1 and the other places to b4 and b5."""
+    quorum = script.metadata.write_quorum
+    fragment = Fragment(0, entries[-1], ("b1", "b2", "b3"), quorum, closed=True)
+    return FragmentCopy(
+        Ledger(LEDGER, script.metadata, entries[-1]),
+        Underreplicated(fragment, places),
+        dict(zip(places, ("b4", "b5"), strict=False)),
+        script.client.context,
+        AutoRecoveryConfig(rereplication_entry_batch_size=window),
+    )
+
+
+def batches(script: Script, bookie: int) -> list[tuple[int, int]]:
+    """First entry and number of entries of each batch read that this bookie got."""
+    asked = script.bookies[bookie].asked
+    return [
+        (each.first_entry_id, each.max_count)
+        for each in asked
+        if isinstance(each, BatchReadRequest)
+    ]
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 4), (4, 3)])
+async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, second: int) -> None:
+    script = script_of()
+    running = asyncio.create_task(copy_of(script, 1, 2).run())
+    await until(lambda: all(script.bookies[at].adds == [*ENTRIES] for at in (3, 4)))
+    script.bookies[first].ack(*ENTRIES)
+    assert len(script.recorded("entry.copied")) == len(ENTRIES)
+    script.bookies[second].ack(*ENTRIES[:-1])
+    # Turns of the loop in which a copy that is done would end.
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not running.done()
+    script.bookies[second].ack(ENTRIES[-1])
+    await running
+
+
+async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stored() -> None:
+    entries = range(15)
+    script = script_of(entries)
+    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4).run())
+    await until(lambda: script.bookies[3].adds == [*range(4)])
+    # One batch waits to be stored, and one is read.
+    await until(lambda: batches(script, 0) == [(0, 4), (4, 4), (8, 4)])
+    assert script.bookies[3].adds == [*range(4)]
+
+    async def store(start: int, end: int) -> None:
+        await until(lambda: script.bookies[4].adds == [*range(end)])
+        for bookie in script.bookies[3:]:
+            bookie.ack(*range(start, end))
+
+    for batch in ((0, 4), (4, 8), (8, 12), (12, 15)):
+        await store(*batch)
+    await running
+    assert batches(script, 0) == [(0, 4), (4, 4), (8, 4), (12, 3)]
+    assert script.bookies[0].reads == []
+
+
+async def test_an_entry_that_the_first_source_lacks_comes_from_another() -> None:
+    script = script_of(range(5), 0, 1)
+    del script.bookies[0].entries[2]
+    script.bookies[3].serves = True
+    await copy_of(script, 2, entries=range(5)).run()
+    assert [*script.bookies[3].entries] == [0, 1, 2, 3, 4]
+
+
+async def test_entries_of_a_striped_ledger_are_read_one_by_one() -> None:
+    script = script_of(range(6), 0, 1, write_quorum=2)
+    script.bookies[3].serves = True
+    await copy_of(script, 2, entries=range(6)).run()
+    assert sorted(script.bookies[3].entries) == [1, 2, 4, 5]
+    assert batches(script, 0) == batches(script, 1) == []
+
+
+async def test_an_entry_that_no_source_has_is_named() -> None:
+    script = script_of(ENTRIES, 0, 1)
+    script.bookies[2].serves = script.bookies[3].serves = True
+    for source in (0, 1):
+        script.bookies[source].unreadable.append(2)
+    with pytest.raises(EntryUnreadableException) as unreadable:
+        await copy_of(script, 2).run()
+    assert unreadable.value.entry_id == 2
+
+
+async def test_nothing_more_is_sent_once_a_target_has_failed() -> None:
+    entries = range(10)
+    script = script_of(entries)
+    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4).run())
+    await until(lambda: script.bookies[4].adds == [*range(4)])
+    script.bookies[3].refuse(0, Code.IO_ERROR)
+    with pytest.raises(BKException):
+        await running
+    script.bookies[4].ack(*range(4))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert all(script.bookies[at].adds == [*range(4)] for at in (3, 4))

@@ -1,0 +1,302 @@
+"""One fragment's repair, step by step, with bookies that answer when and what the test says."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragments import Fragment, Underreplicated
+from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.replicator import (
+    EntryUnreadableException,
+    FragmentCopy,
+    LedgerFragmentReplicator,
+)
+from labkit.system.client.reads import BookieReads
+from labkit.system.model.entry import decode_entry
+from labkit.system.model.errors import (
+    BKMetadataVersionException,
+    BKNoSuchEntryException,
+    BKNotEnoughBookiesException,
+    BKWriteException,
+    LabkitError,
+)
+from labkit.system.model.wire import Code, Opcode
+from tests.system.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+CLOSED = Fragment(0, 4, ("b1", "b2", "b3"), 3, closed=True)
+
+
+class Repair:
+    """Ledger 7 of five entries, on b1 and b3, and none of them on b2; b4 and b5 are spare."""
+
+    def __init__(self, spares: int = 2, *, striped: bool = False, **config: Any) -> None:
+        self.script = Script(3, 3, 2, spares=spares)
+        self.script.all_serve()
+        for entry_id in range(5):
+            self.script.put(entry_id, entry_id - 1, 0, 2)
+        self.config = AutoRecoveryConfig(**config)
+        # Of a striped ledger entries are read one by one, of any other in batches.
+        metadata = (
+            replace(self.script.metadata, write_quorum=2) if striped else self.script.metadata
+        )
+        self.ledger = Ledger(LEDGER, metadata, 4)
+        self.replicator = LedgerFragmentReplicator(self.script.client.context, self.config)
+
+    def short(self, *places: int, fragment: Fragment = CLOSED) -> Underreplicated:
+        return Underreplicated(fragment, places)
+
+    async def replicate(self, *places: int) -> None:
+        await self.replicator.replicate(self.ledger, self.short(*places))
+
+    def copy(self, short: Underreplicated, targets: dict[int, str]) -> FragmentCopy:
+        context = self.script.client.context
+        return FragmentCopy(self.ledger, short, targets, context, self.config)
+
+    def recorded(self, *kinds: str) -> list[tuple[str, int, str, str]]:
+        return [(r.kind, r.entry, r.peer, r.note) for r in self.script.rows if r.kind in kinds]
+
+    def entries(self, place: int) -> list[int]:
+        return sorted(self.script.bookies[place].entries)
+
+    async def unregister(self, *names: str) -> None:
+        for name in names:
+            await self.script.store.delete(f"/ledgers/available/{name}")
+
+
+# What a repair does
+
+
+async def test_repair_copies_then_changes_the_metadata_and_records_each_step() -> None:
+    repair = Repair()
+    await repair.unregister("b2")
+    await repair.replicate(1)
+    assert repair.entries(3) == [0, 1, 2, 3, 4]
+    assert await repair.script.segments() == [(0, "b1 b4 b3")]
+    steps = repair.recorded("add.sent", "entry.copied", "ensemble.set", "fragment.replicated")
+    for kind in ("add.sent", "entry.copied"):
+        told = sorted(step for step in steps if step[0] == kind)
+        assert told == [(kind, entry_id, "b4", "") for entry_id in range(5)]
+    assert steps[-2:] == [
+        ("ensemble.set", 0, "", "b1,b4,b3"),
+        ("fragment.replicated", 0, "", "b4"),
+    ]
+
+
+async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_other() -> None:
+    repair = Repair(spares=0)
+    await repair.replicate(1)
+    assert repair.entries(1) == [0, 1, 2, 3, 4]
+    assert await repair.script.segments() == [(0, "b1 b2 b3")]
+    # The metadata name it already.
+    assert repair.recorded("ensemble.set", "fragment.replicated") == [
+        ("fragment.replicated", 0, "", "b2")
+    ]
+
+
+async def test_bookie_that_is_there_is_replaced_if_there_is_another() -> None:
+    repair = Repair(spares=1)
+    await repair.replicate(1)
+    assert (repair.entries(1), repair.entries(3)) == ([], [0, 1, 2, 3, 4])
+    assert await repair.script.segments() == [(0, "b1 b4 b3")]
+
+
+async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_named() -> None:
+    repair = Repair(spares=1)
+    await repair.unregister("b1", "b2")
+    with pytest.raises(BKNotEnoughBookiesException, match="the copies of b2 need"):
+        await repair.replicate(0, 1)
+    assert await repair.script.segments() == [(0, "b4 b2 b3")]
+    assert repair.recorded("fragment.replicated") == [("fragment.replicated", 0, "", "b4")]
+
+
+async def test_new_bookies_are_published_even_if_copies_that_go_back_fail_afterwards() -> None:
+    repair = Repair(spares=1)
+    await repair.unregister("b1")
+    # b2 lost its copies and takes none.
+    repair.script.bookies[1].serves = False
+    replicating = asyncio.ensure_future(repair.replicate(0, 1))
+    await until(lambda: repair.script.bookies[1].adds == [0, 1, 2, 3, 4])
+    assert await repair.script.segments() == [(0, "b4 b2 b3")]
+    repair.script.bookies[1].refuse(0, Code.IO_ERROR)
+    with pytest.raises(LabkitError):
+        await replicating
+
+
+async def test_metadata_that_changed_meanwhile_are_changed_once_more() -> None:
+    repair = Repair()
+    await repair.unregister("b2")
+    store = repair.script.store
+    store.fail_next_set = None
+
+    async def meanwhile() -> None:
+        metadata, version = await repair.script.manager.read(LEDGER)
+        await repair.script.manager.write(LEDGER, metadata, version)
+
+    store.before_next_set = meanwhile
+    await repair.replicate(1)
+    assert await repair.script.segments() == [(0, "b1 b4 b3")]
+    assert len(repair.recorded("ensemble.set")) == 1
+
+
+async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_of_itself() -> None:
+    repair = Repair()
+    metadata, version = await repair.script.manager.read(LEDGER)
+    await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
+    assert await repair.script.segments() == [(0, "b1 b4 b3")]
+    repair.script.rows.clear()
+    await repair.replicator.publish(LEDGER, repair.short(1), {1: "b5"})
+    assert await repair.script.segments() == [(0, "b1 b4 b3")]
+    assert repair.recorded("ensemble.set", "fragment.replicated") == []
+    assert (metadata.segments[0].ensemble, version) == (("b1", "b2", "b3"), 0)
+
+
+async def test_bookie_that_another_client_has_put_there_is_not_put_there_twice() -> None:
+    repair = Repair()
+    await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
+    with pytest.raises(BKMetadataVersionException, match="by another client"):
+        await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
+
+
+async def test_move_gives_the_copies_of_these_places_away() -> None:
+    repair = Repair()
+    await repair.replicator.move(repair.ledger, CLOSED, {0: "b5"})
+    assert repair.entries(4) == [0, 1, 2, 3, 4]
+    assert await repair.script.segments() == [(0, "b5 b2 b3")]
+    assert repair.recorded("fragment.replicated") == [("fragment.replicated", 0, "", "b5")]
+
+
+# What can be read
+
+
+async def test_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None:
+    repair = Repair()
+    short = repair.short(1)
+    assert await repair.replicator.can_read(repair.ledger, short, 2)
+    del repair.script.bookies[0].entries[2]
+    assert await repair.replicator.can_read(repair.ledger, short, 2)
+    del repair.script.bookies[2].entries[2]
+    assert not await repair.replicator.can_read(repair.ledger, short, 2)
+    assert await repair.replicator.can_read(repair.ledger, short, 3)
+
+
+async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
+    repair = Repair(striped=True)
+    del repair.script.bookies[0].entries[2]
+    short = repair.short(1, 0)
+    await repair.copy(short, {1: "b4"}).run()
+    # b3 has all its copies: nobody else is asked.
+    assert (repair.script.bookies[0].reads, repair.script.bookies[1].reads) == ([], [])
+    assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
+
+
+async def test_entry_that_no_bookie_gives_ends_the_copy_and_is_named() -> None:
+    repair = Repair()
+    for place in (0, 2):
+        del repair.script.bookies[place].entries[3]
+    with pytest.raises(EntryUnreadableException) as unreadable:
+        await repair.copy(repair.short(1), {1: "b4"}).run()
+    assert unreadable.value.entry_id == 3
+    with pytest.raises(EntryUnreadableException):
+        await repair.replicate(1)
+    assert await repair.script.segments() == [(0, "b1 b2 b3")]
+
+
+async def test_copies_that_are_not_given_are_returned_with_the_reason() -> None:
+    repair = Repair()
+    reads = BookieReads(LEDGER, repair.script.metadata, repair.script.client.context)
+    del repair.script.bookies[0].entries[2]
+    assert await missing_copies(reads, "b1", []) == {}
+    assert await missing_copies(reads, "b1", [0, 1, 4]) == {}
+    missing = await missing_copies(reads, "b1", [0, 2, 4, 9])
+    assert {n: type(error) for n, error in missing.items()} == {
+        2: BKNoSuchEntryException,
+        9: BKNoSuchEntryException,
+    }
+
+
+async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
+    repair = Repair()
+    source = repair.script.bookies[0]
+    source.serves = False
+    reads = BookieReads(LEDGER, repair.script.metadata, repair.script.client.context)
+    asking = asyncio.ensure_future(missing_copies(reads, "b1", [0, 1, 2]))
+    await until(lambda: source.reads == [0, 1, 2])
+    source.say(Opcode.READ, Code.OK, 1, source.entries[1])
+    source.say(Opcode.READ, Code.NO_ENTRY, 0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    source.say(Opcode.READ, Code.IO_ERROR, 2)
+    assert sorted(await asking) == [0, 2]
+
+
+# How copies are stored
+
+
+async def test_copy_carries_the_newest_confirmed_entry_that_is_known() -> None:
+    repair = Repair()
+    repair.script.put(4, 9, 0, 2)
+    await repair.copy(repair.short(1), {1: "b4"}).run()
+    stored = repair.script.bookies[3].entries
+    entries = [decode_entry(stored[n], repair.script.digest, LEDGER, n) for n in range(5)]
+    assert [entry.last_add_confirmed for entry in entries] == [4, 4, 4, 4, 9]
+    assert [entry.length for entry in entries] == [10, 20, 30, 40, 50]
+    assert [entry.payload for entry in entries] == [b"entry %04d" % n for n in range(5)]
+
+
+async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> None:
+    repair = Repair(rereplication_entry_batch_size=2)
+    target = repair.script.bookies[3]
+    target.serves = False
+    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}).run())
+    await until(lambda: target.adds == [0, 1])
+    target.ack(0)
+    await until(lambda: target.adds == [0, 1, 2])
+    target.refuse(1, Code.IO_ERROR)
+    with pytest.raises(BKWriteException):
+        await copying
+    target.ack(2)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert target.adds == [0, 1, 2]
+    [failed] = repair.recorded("add.failed")
+    assert failed[:3] == ("add.failed", 1, "b4")
+    assert failed[3] == "BKWriteException"
+    assert [entry for _, entry, _, _ in repair.recorded("entry.copied")] == [0, 2]
+
+
+async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
+    repair = Repair(striped=True)
+    striped = Fragment(1, 4, ("b1", "b2", "b3"), 2, closed=True)
+    await repair.copy(repair.short(1, fragment=striped), {1: "b4"}).run()
+    assert repair.entries(3) == [1, 3, 4]
+    assert repair.script.bookies[4].asked == []
+
+
+async def test_copy_of_nothing_is_done_at_once() -> None:
+    repair = Repair()
+    empty = Fragment(0, -1, ("b1", "b2", "b3"), 3, closed=True)
+    await asyncio.wait_for(repair.copy(repair.short(1, fragment=empty), {1: "b4"}).run(), 5)
+    assert repair.script.bookies[3].asked == []
+
+
+async def test_answer_that_comes_after_the_end_changes_nothing() -> None:
+    repair = Repair(striped=True)
+    source = repair.script.bookies[0]
+    source.serves = False
+    target = repair.script.bookies[3]
+    target.serves = False
+    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}).run())
+    await until(lambda: source.reads == [0, 3] and target.adds == [1, 2, 4])
+    target.refuse(1, Code.IO_ERROR)
+    with pytest.raises(BKWriteException):
+        await copying
+    source.say(Opcode.READ, Code.OK, 3, source.entries[3])
+    source.say(Opcode.READ, Code.IO_ERROR, 0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert target.adds == [1, 2, 4]

@@ -1,0 +1,169 @@
+"""When a list of bookies can be believed: on a store that the test plays, in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+
+from labkit.system.autorecovery.metadata_silence import SettledBookies, Steadiness
+from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
+from labkit.system.metadata.store import MetadataStore
+from labkit.worlds.sim.machine.loop import SimLoop
+
+
+class Store:
+    """It is there, and falls silent when the test says so."""
+
+    def __init__(self, session_timeout_s: float) -> None:
+        self.session_timeout_s = session_timeout_s
+        self.falls_silent: Callable[[], None] = lambda: None
+
+    def on_silence(self, action: Callable[[], None]) -> None:
+        self.falls_silent = action
+
+
+class Watch:
+    """A list that takes `lasts_s` to read; notes when it was read."""
+
+    def __init__(self, lasts_s: float = 0.0) -> None:
+        self.lasts_s = lasts_s
+        self.times: list[float] = []
+
+    async def now(self) -> RegisteredBookies:
+        self.times.append(round(now_s(), 6))
+        await asyncio.sleep(self.lasts_s)
+        return RegisteredBookies((f"b{len(self.times)}",), ())
+
+
+def now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def until_s(time_s: float) -> None:
+    await asyncio.sleep(time_s - now_s())
+
+
+def run(rule: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await asyncio.sleep(5)
+        await rule()
+
+    SimLoop(time_limit_s=1000).run(main())
+
+
+def begun(session_timeout_s: float = 4.0) -> tuple[Store, Steadiness]:
+    store = Store(session_timeout_s)
+    return store, Steadiness(cast(MetadataStore, store))
+
+
+def settled(steadiness: Steadiness, watch: Watch) -> SettledBookies:
+    return SettledBookies(cast(BookieWatch, watch), steadiness)
+
+
+@pytest.mark.parametrize(
+    ("session_timeout_s", "grace_s"), [(0.5, 10), (4, 10), (5, 10), (5.5, 11), (30, 60)]
+)
+def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_at_least(
+    session_timeout_s: float, grace_s: float
+) -> None:
+    async def rule() -> None:
+        store, steadiness = begun(session_timeout_s)
+        assert steadiness.grace_s == grace_s
+        store.falls_silent()
+        assert steadiness.settled_at == 5 + grace_s
+
+    run(rule)
+
+
+def test_new_session_is_settled_from_its_beginning() -> None:
+    async def rule() -> None:
+        _, steadiness = begun()
+        await until_s(9)
+        assert steadiness.is_settled
+        assert steadiness.began_at == steadiness.answers_since == steadiness.settled_at == 5
+        assert steadiness.silences == 0
+        await steadiness.settled()
+        assert now_s() == 9
+
+    run(rule)
+
+
+def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        for time_s in (20, 27):
+            await until_s(time_s)
+            store.falls_silent()
+            assert not steadiness.is_settled
+            assert steadiness.answers_since == time_s
+        assert (steadiness.silences, steadiness.began_at) == (2, 5)
+        await until_s(36.999)
+        assert not steadiness.is_settled
+        await until_s(37)
+        assert steadiness.is_settled
+
+    run(rule)
+
+
+def test_grace_period_may_begin_again_without_a_silence() -> None:
+    async def rule() -> None:
+        _, steadiness = begun()
+        await until_s(20)
+        steadiness.unsettle()
+        assert steadiness.settled_at == 30
+        assert (steadiness.silences, steadiness.answers_since) == (0, 5)
+
+    run(rule)
+
+
+def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        store.falls_silent()
+        waiting = asyncio.ensure_future(steadiness.settled())
+        await until_s(12)
+        store.falls_silent()
+        await waiting
+        assert now_s() == 22
+
+    run(rule)
+
+
+def test_grace_period_is_waited_for_to_its_end() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        store.falls_silent()
+        await until_s(14.5)
+        await steadiness.settled()
+        assert now_s() == 15
+
+    run(rule)
+
+
+def test_list_is_read_when_the_grace_period_is_over() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        watch = Watch()
+        bookies = settled(steadiness, watch)
+        store.falls_silent()
+        assert (await bookies.now()).writable == ("b1",)
+        assert watch.times == [15]
+        assert bookies.silences == 1
+
+    run(rule)
+
+
+def test_list_that_was_read_over_a_silence_is_read_again() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        watch = Watch(lasts_s=3)
+        bookies = settled(steadiness, watch)
+        asking = asyncio.ensure_future(bookies.now())
+        await until_s(6)
+        store.falls_silent()
+        assert (await asking).writable == ("b2",)
+        assert watch.times == [5, 16]
+        assert now_s() == 19
+
+    run(rule)

@@ -1,0 +1,135 @@
+"""What is asked again after a change, and what is remembered until then."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import pytest
+
+from labkit.system.autorecovery.watched_nodes import WatchedNodes
+from labkit.system.metadata.store import (
+    ANY_VERSION,
+    MetadataUnavailableError,
+    NoNodeError,
+    OnChange,
+)
+from tests.system.client.memory_store import MemoryStore
+
+T = TypeVar("T")
+
+
+class Store(MemoryStore):
+    """Counts questions; node /a may change while the answer is on its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+        self.change_before_answer = False
+
+    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
+        return await self._answer("children", super().children(path, on_change))
+
+    async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
+        return await self._answer("get", super().get(path, on_change))
+
+    async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
+        return await self._answer("exists", super().exists(path, on_change))
+
+    async def _answer(self, call: str, answer: Awaitable[T]) -> T:
+        self.asked[call] += 1
+        found = await answer
+        if self.change_before_answer:
+            self.change_before_answer = False
+            self.tree.set("/a", b"changed", ANY_VERSION)
+            await turn()
+        return found
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store()
+    store.tree.create("/a", b"1", 0, False)
+    return store
+
+
+async def turn() -> None:
+    """Watches go off in the next turn."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_each_question_is_asked_once_until_its_answer_changes(store: Store) -> None:
+    nodes = WatchedNodes(store)
+    for _ in range(3):
+        assert await nodes.children("/a") == []
+        assert await nodes.data("/a") == (b"1", 0)
+        assert await nodes.exists("/a")
+        assert not await nodes.exists("/b")
+    assert store.asked == {"children": 1, "get": 1, "exists": 2}
+    assert not nodes.changed.is_set()
+
+
+@pytest.mark.parametrize("question", ["children", "data", "exists"])
+async def test_change_is_noticed_and_the_next_look_asks_again(store: Store, question: str) -> None:
+    nodes = WatchedNodes(store)
+    ask = getattr(nodes, question)
+    path = "/b" if question == "exists" else "/a"
+    for number in range(3):
+        before = await ask(path)
+        nodes.changed.clear()
+        if question == "children":
+            store.tree.create(f"/a/{number}", b"", 0, False)
+        elif question == "data":
+            store.tree.set("/a", b"%d" % number, ANY_VERSION)
+        elif number % 2:
+            store.tree.delete("/b", ANY_VERSION)
+        else:
+            store.tree.create("/b", b"", 0, False)
+        await turn()
+        assert nodes.changed.is_set()
+        assert await ask(path) != before
+    assert sum(store.asked.values()) == 4
+
+
+async def test_change_of_one_answer_leaves_the_others_remembered(store: Store) -> None:
+    nodes = WatchedNodes(store)
+    await nodes.children("/a")
+    await nodes.data("/a")
+    store.tree.set("/a", b"2", ANY_VERSION)
+    await turn()
+    await nodes.children("/a")
+    assert await nodes.data("/a") == (b"2", 1)
+    assert store.asked == {"children": 1, "get": 2}
+
+
+async def test_answer_that_is_old_when_it_comes_is_not_remembered(store: Store) -> None:
+    nodes = WatchedNodes(store)
+    store.change_before_answer = True
+    assert await nodes.data("/a") == (b"1", 0)
+    assert nodes.changed.is_set()
+    assert await nodes.data("/a") == (b"changed", 1)
+
+
+async def test_node_that_is_not_there_has_no_children_and_no_data_and_is_asked_for_each_time(
+    store: Store,
+) -> None:
+    nodes = WatchedNodes(store)
+    for _ in range(2):
+        assert await nodes.children("/b") == []
+        with pytest.raises(NoNodeError):
+            await nodes.data("/b")
+    assert store.asked == {"children": 2, "get": 2}
+
+
+async def test_question_that_fails_is_asked_again(store: Store) -> None:
+    nodes, ask = WatchedNodes(store), store.children
+
+    async def fails(*_: object) -> list[str]:
+        raise MetadataUnavailableError("it does not answer")
+
+    store.children = fails  # type: ignore[assignment, method-assign]
+    with pytest.raises(MetadataUnavailableError):
+        await nodes.children("/a")
+    store.children = ask  # type: ignore[method-assign]
+    assert await nodes.children("/a") == []

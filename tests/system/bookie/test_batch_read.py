@@ -1,0 +1,88 @@
+"""How many entries a batch read gives."""
+
+import pytest
+
+from labkit.system.bookie.batch_read import MOST_ENTRIES, read_batch
+from labkit.system.model.batch_read import encode_size, room_for, room_taken
+from labkit.system.model.errors import NoEntryException
+from labkit.system.model.wire import BatchReadRequest
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Row
+from labkit.worlds.sim.machine.disk import SimDisk
+from tests.system.storage.support import KEY, entry, store_over
+
+LEDGER = 7
+PAYLOAD = bytes(64)
+COUNT = 9
+
+
+def stored(entry_id: int) -> bytes:
+    return entry(LEDGER, entry_id, PAYLOAD)
+
+
+@pytest.fixture(params=["in memory", "in the entry log"])
+def store(request: pytest.FixtureRequest) -> LedgerStore:
+    """Entries 0 to 8 of one ledger."""
+    store = store_over(SimDisk(), SimDisk())
+    for entry_id in range(COUNT):
+        store.add_entry(LEDGER, entry_id, stored(entry_id), KEY)
+    if request.param == "in the entry log":
+        store.checkpoint()
+    return store
+
+
+def asked(first: int = 0, most: int = 0, size: int = 10_000) -> BatchReadRequest:
+    return BatchReadRequest(LEDGER, first, 1, most, size)
+
+
+def count(store: LedgerStore, request: BatchReadRequest) -> int:
+    """How many entries the batch has, after a look at what they are."""
+    pieces, found = read_batch(store.read_entry, store, request)
+    first = request.first_entry_id
+    expected = map(stored, range(first, first + found))
+    assert b"".join(pieces) == b"".join(encode_size(each) + each for each in expected)
+    return found
+
+
+def size_of(entries: int) -> int:
+    """Bytes of an answer that this number of entries fills."""
+    return entries * room_taken(stored(0)) + 10_000 - room_for(asked())
+
+
+@pytest.mark.parametrize(("size", "found"), [(0, 3), (-1, 2), (1, 3)])
+def test_an_entry_that_fills_the_answer_to_the_last_byte_fits(
+    store: LedgerStore, size: int, found: int
+) -> None:
+    assert count(store, asked(size=size_of(3) + size)) == found
+
+
+def test_the_first_entry_is_given_whatever_its_size(store: LedgerStore) -> None:
+    assert count(store, asked(size=size_of(1) - 1)) == 1
+    assert count(store, asked(size=0)) == 1
+
+
+def test_a_batch_ends_at_the_number_asked_for_and_in_front_of_what_is_missing(
+    store: LedgerStore,
+) -> None:
+    assert [count(store, asked(most=most)) for most in (1, 2)] == [1, 2]
+    assert count(store, asked(first=5)) == 4
+    with pytest.raises(NoEntryException):
+        read_batch(store.read_entry, store, asked(first=COUNT))
+
+
+def test_a_batch_has_a_limited_number_of_entries(store: LedgerStore) -> None:
+    for entry_id in range(COUNT, MOST_ENTRIES + COUNT):
+        store.add_entry(LEDGER, entry_id, stored(entry_id), KEY)
+    assert count(store, asked(size=1_000_000)) == MOST_ENTRIES
+
+
+def test_each_entry_that_a_batch_gives_is_reported_with_its_place(store: LedgerStore) -> None:
+    rows: list[Row] = []
+    in_memory = store.is_in_memory(LEDGER, 1)
+    store.recorder.listen(rows.extend)
+    assert count(store, asked(most=3)) == 3
+    place = "in the memtable" if in_memory else "in the entry log"
+    # The first one is reported by the bookie's own read.
+    assert [(row.kind, row.entry, row.note) for row in rows] == [
+        ("read.served", entry_id, place) for entry_id in (1, 2)
+    ]

@@ -1,0 +1,142 @@
+"""What a bookie answers when its disk fails or is full."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.storage.config import StorageConfig
+from labkit.worlds.live.disk import RealFile
+from tests.system.bookie.in_process import bodies, running
+from tests.system.bookie.raw import IO_ERROR, add, added, answer, entry
+from tests.system.bookie.raw import read as read_request
+from tests.until import until
+
+
+async def test_failed_journal_ends_the_bookie_and_answers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, task):
+        connection, send = node.connect()
+        monkeypatch.setattr(node.store.journals[0], "write", fail)
+        send(add(1, 0))
+        await until(lambda: node.journal.held)
+        send(add(1, 1))
+        node.journal.let_go(2)
+        await asyncio.wait((task,))
+        with pytest.raises(OSError, match="Input/output error"):
+            task.result()
+        assert connection.writes == []
+
+
+async def test_failed_sync_is_not_repeated_and_what_was_acked_before_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = []
+
+    def fail(file: RealFile) -> None:
+        syncs.append(file)
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, task):
+        connection, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go(1000)
+        await until(lambda: connection.writes)
+        with monkeypatch.context() as failing_disk:
+            failing_disk.setattr(RealFile, "sync", fail)
+            send(add(1, 1))
+            await asyncio.wait((task,))
+            with pytest.raises(OSError, match="Input/output error"):
+                task.result()
+        send(add(1, 2))
+        assert len(syncs) == 1
+        assert connection.writes == [bodies(added(1, 0))]
+    async with running(tmp_path) as (node, _):
+        assert node.store.read_entry(1, 0) == entry(1, 0)
+
+
+async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path, flush_interval_ms=1) as (node, task):
+        mark = node.store.marks[0]
+        monkeypatch.setattr(node.store, "flush", fail)
+        _, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go()
+        node.flush.let_go()
+        await asyncio.wait((task,))
+        with pytest.raises(OSError, match="Input/output error"):
+            task.result()
+        assert node.store.marks[0] == mark
+        assert node.told_of_space == []
+
+
+async def test_a_foreign_file_ends_the_bookie_and_is_named(tmp_path: Path) -> None:
+    async with running(tmp_path, flush_interval_ms=1) as (node, task):
+        (tmp_path / "journal" / "current" / "copy of 1.txn").write_bytes(b"")
+        _, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go()
+        node.flush.let_go()
+        await asyncio.wait((task,))
+        with pytest.raises(StorageDamagedException, match=r"copy of 1\.txn is not a file of this"):
+            task.result()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(number, "full")
+
+    config = StorageConfig(skip_list_size_limit=100)
+    async with running(tmp_path, config=config, flush_interval_ms=1) as (node, _):
+        mark = node.store.marks[0]
+        connection, send = node.connect()
+        with monkeypatch.context() as full_disk:
+            full_disk.setattr(node.store, "flush", fail)
+            send(add(1, 0, bytes(100)))
+            node.journal.let_go()
+            await until(lambda: node.flush.held and connection.writes)
+            send(add(1, 1, bytes(100)))
+            node.journal.let_go()
+            await until(lambda: len(connection.writes) == 2)
+            node.flush.let_go(2)
+            await until(lambda: len(node.flush.held) == 3)
+            # Who was held back as the memtable was full again is refused now, and can read.
+            assert connection.calls == ["pause", "resume"]
+            assert node.told_of_space == [False]
+            send(add(1, 2), read_request(1, 0), read_request(1, 1))
+            found = [answer(2, 0, 1, n, entry(1, n, bytes(100))) for n in (0, 1)]
+            assert connection.writes[2:] == [bodies(added(1, 2, code=105), *found)]
+            assert node.store.marks[0] == mark
+        node.flush.let_go(1000)
+        await until(lambda: node.store.marks[0] == node.store.journals[0].synced)
+        await until(lambda: node.told_of_space == [False, True])
+        assert not node.bookie.read_only
+        send(read_request(1, 0), read_request(1, 1))
+        assert connection.writes[3] == bodies(*found)
+
+
+async def test_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        monkeypatch.setattr(node.store, "read_entry", fail)
+        send(read_request(1, 0))
+        assert connection.writes == [bodies(answer(2, IO_ERROR, 1, 0))]

@@ -1,0 +1,247 @@
+"""What a bookie process says on its socket, byte for byte."""
+
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+import pytest
+import pytest_asyncio
+
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.bookie.raw import (
+    BAD_REQUEST,
+    BAD_VERSION,
+    FENCE,
+    FENCED,
+    KEY,
+    NO_ENTRY,
+    NO_LEDGER,
+    RECOVERY_ADD,
+    UNAUTHORIZED,
+    RawClient,
+    add,
+    added,
+    answer,
+    entry,
+    frame,
+    read,
+)
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
+
+MAX_FRAME_SIZE = 5 * 1024 * 1024
+_LEDGER_IDS = count(100)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def one_bookie() -> AsyncIterator[LocalCluster]:
+    async with LocalCluster(1, traced=False) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def connected(cluster: LocalCluster) -> AsyncIterator[RawClient]:
+    """A connection to the bookie, wherever it listens since its last start."""
+    client = await cluster.connect()
+    endpoint = await find_endpoint(client.store, "bookie-1", BOOKIE_RPC)
+    async with RawClient(endpoint.port) as bookie:
+        yield bookie
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bookie(one_bookie: LocalCluster) -> AsyncIterator[RawClient]:
+    async with connected(one_bookie) as bookie:
+        yield bookie
+
+
+@pytest.fixture
+def ledger() -> int:
+    """A ledger that no other test uses."""
+    return next(_LEDGER_IDS)
+
+
+async def test_worked_example_of_an_add_and_a_read_is_answered_byte_for_byte(
+    bookie: RawClient,
+) -> None:
+    stored = "00000000000000070000000000000000ffffffffffffffff00000000000000059e3e717b68656c6c6f"
+    request = f"0000004102010000850bf1071c5e3d8c24235676f8816ae0cbe2f14f{stored}"
+    done = "00000018020100000000000000000000000000070000000000000000"
+    assert (await bookie.ask(bytes.fromhex(request))).hex() == done
+    request = "000000140202000000000000000000070000000000000000"
+    found = f"0000004102020000000000000000000000000007{'00' * 8}{stored}"
+    assert (await bookie.ask(bytes.fromhex(request))).hex() == found
+    missing = "00000018020200000000000200000000000000070000000000000001"
+    request = "000000140202000000000000000000070000000000000001"
+    assert (await bookie.ask(bytes.fromhex(request))).hex() == missing
+
+
+async def test_entry_comes_back_as_it_was_sent(bookie: RawClient, ledger: int) -> None:
+    assert await bookie.ask(add(ledger, 3, b"")) == added(ledger, 3)
+    assert await bookie.ask(read(ledger, 3)) == answer(2, 0, ledger, 3, entry(ledger, 3, b""))
+
+
+async def test_read_of_entry_minus_one_gives_the_last_entry_and_echoes_minus_one(
+    bookie: RawClient, ledger: int
+) -> None:
+    for entry_id in (0, 7, 2):
+        await bookie.ask(add(ledger, entry_id))
+    assert await bookie.ask(read(ledger, -1)) == answer(2, 0, ledger, -1, entry(ledger, 7))
+
+
+async def test_unknown_ledger_and_unknown_entry_are_told_apart(
+    bookie: RawClient, ledger: int
+) -> None:
+    assert await bookie.ask(read(ledger, 0)) == answer(2, NO_LEDGER, ledger, 0)
+    assert await bookie.ask(read(ledger, -1)) == answer(2, NO_LEDGER, ledger, -1)
+    await bookie.ask(add(ledger, 0))
+    assert await bookie.ask(read(ledger, 1)) == answer(2, NO_ENTRY, ledger, 1)
+
+
+async def test_first_copy_of_an_entry_stays(bookie: RawClient, ledger: int) -> None:
+    await bookie.ask(add(ledger, 0, b"first"))
+    assert await bookie.ask(add(ledger, 0, b"again")) == added(ledger, 0)
+    found = await bookie.ask(read(ledger, 0))
+    assert found == answer(2, 0, ledger, 0, entry(ledger, 0, b"first"))
+
+
+async def test_other_master_key_is_unauthorized_and_stores_nothing(
+    bookie: RawClient, ledger: int
+) -> None:
+    await bookie.ask(add(ledger, 0))
+    wrong = bytes(20)
+    assert await bookie.ask(add(ledger, 1, key=wrong)) == added(ledger, 1, UNAUTHORIZED)
+    assert await bookie.ask(read(ledger, 1)) == answer(2, NO_ENTRY, ledger, 1)
+    fencing = read(ledger, 0, FENCE, wrong)
+    assert await bookie.ask(fencing) == answer(2, UNAUTHORIZED, ledger, 0)
+    assert await bookie.ask(add(ledger, 1)) == added(ledger, 1)
+
+
+async def test_fencing_read_without_a_key_fences_nothing(bookie: RawClient, ledger: int) -> None:
+    await bookie.ask(add(ledger, 0))
+    assert await bookie.ask(read(ledger, 0, FENCE)) == answer(2, UNAUTHORIZED, ledger, 0)
+    assert await bookie.ask(add(ledger, 1)) == added(ledger, 1)
+
+
+async def test_fenced_ledger_takes_entries_from_recovery_only(
+    bookie: RawClient, ledger: int
+) -> None:
+    await bookie.ask(add(ledger, 0))
+    found = await bookie.ask(read(ledger, -1, FENCE, KEY))
+    assert found == answer(2, 0, ledger, -1, entry(ledger, 0))
+    assert await bookie.ask(add(ledger, 1)) == added(ledger, 1, FENCED)
+    assert await bookie.ask(add(ledger, 1, flags=RECOVERY_ADD)) == added(ledger, 1)
+    assert await bookie.ask(read(ledger, 1)) == answer(2, 0, ledger, 1, entry(ledger, 1))
+
+
+async def test_ledger_that_a_bookie_never_saw_can_be_fenced(bookie: RawClient, ledger: int) -> None:
+    assert await bookie.ask(read(ledger, -1, FENCE, KEY)) == answer(2, NO_ENTRY, ledger, -1)
+    assert await bookie.ask(add(ledger, 0)) == added(ledger, 0, FENCED)
+
+
+async def test_fence_key_and_entries_survive_a_kill(
+    one_bookie: LocalCluster, bookie: RawClient, ledger: int
+) -> None:
+    await bookie.ask(add(ledger, 0))
+    await bookie.ask(read(ledger, 0, FENCE, KEY))
+    await one_bookie.restart("bookie-1")
+    async with connected(one_bookie) as bookie:
+        assert await bookie.ask(add(ledger, 1)) == added(ledger, 1, FENCED)
+        assert await bookie.ask(add(ledger, 1, key=bytes(20))) == added(ledger, 1, UNAUTHORIZED)
+        assert await bookie.ask(read(ledger, 0)) == answer(2, 0, ledger, 0, entry(ledger, 0))
+
+
+async def test_client_that_wants_to_authenticate_learns_that_there_is_no_need(
+    bookie: RawClient, ledger: int
+) -> None:
+    """BookKeeper's client then goes on as one that is let in."""
+    for plugin in (b"AuthDisabledPlugin", b"another"):
+        message = b"\x0a" + bytes([len(plugin)]) + plugin + b"\x12\x03key"
+        said = await bookie.ask(frame(bytes.fromhex("02030000") + message))
+        assert said.hex() == "0000001a020300000a124175746844697361626c6564506c7567696e1200"
+    assert await bookie.ask(add(ledger, 0)) == added(ledger, 0)
+
+
+@pytest.mark.parametrize("opcode", [0, 3, 4, 5, 6, 8, 255])
+async def test_operation_that_is_not_there_is_a_bad_request(bookie: RawClient, opcode: int) -> None:
+    body = struct.pack(">BBH", 2, opcode, 6) + bytes(40)
+    assert await bookie.ask(frame(body)) == answer(opcode, BAD_REQUEST, -1, -1)
+
+
+@pytest.mark.parametrize("version", [3, 127, 128, 255])
+async def test_version_above_2_is_refused(bookie: RawClient, version: int) -> None:
+    body = struct.pack(">BBH", version, 1, 0) + bytes(60)
+    said = await bookie.ask(frame(body))
+    assert said == frame(struct.pack(">BBHiqq", version, 1, 0, BAD_VERSION, -1, -1))
+
+
+@pytest.mark.parametrize("body", [b"", b"\x02", struct.pack(">BBH", 2, 1, 0), b"\x02\x02\0\0\0"])
+async def test_request_that_is_too_short_is_a_bad_request(bookie: RawClient, body: bytes) -> None:
+    said = await bookie.ask(frame(body))
+    assert said[8:] == struct.pack(">iqq", BAD_REQUEST, -1, -1)
+
+
+@pytest.mark.parametrize("ids", [(-1, 0), (0, -1), (0, 2**62), (-(2**63), 2**63 - 1)])
+async def test_add_with_impossible_ids_is_a_bad_request(
+    bookie: RawClient, ids: tuple[int, int]
+) -> None:
+    said = await bookie.ask(add(*ids))
+    assert said == answer(1, BAD_REQUEST, -1, -1)
+
+
+@pytest.mark.parametrize("size", [MAX_FRAME_SIZE - 3, 2**31, 2**32 - 1])
+async def test_frame_above_the_limit_ends_its_connection_and_no_other(
+    one_bookie: LocalCluster, bookie: RawClient, ledger: int, size: int
+) -> None:
+    async with connected(one_bookie) as other:
+        await bookie.send(struct.pack(">I", size) + b"x")
+        assert await bookie.is_closed()
+        assert await other.ask(add(ledger, 0)) == added(ledger, 0)
+
+
+async def test_largest_frame_is_taken(bookie: RawClient, ledger: int) -> None:
+    payload = bytes(MAX_FRAME_SIZE - len(add(ledger, 0, b"")))
+    request = add(ledger, 0, payload)
+    assert len(request) == MAX_FRAME_SIZE
+    assert await bookie.ask(request) == added(ledger, 0)
+
+
+async def test_client_of_another_protocol_is_cut_off(
+    one_bookie: LocalCluster, bookie: RawClient, ledger: int
+) -> None:
+    await bookie.send(b"GET / HTTP/1.1\r\nHost: bookie\r\n\r\n")
+    assert await bookie.is_closed()
+    async with connected(one_bookie) as other:
+        assert await other.ask(add(ledger, 0)) == added(ledger, 0)
+
+
+async def test_frames_may_be_split_at_every_byte(bookie: RawClient, ledger: int) -> None:
+    requests = b"".join(add(ledger, entry_id) for entry_id in range(3))
+    for byte in requests:
+        await bookie.send(bytes([byte]))
+    assert [await bookie.receive() for _ in range(3)] == [added(ledger, n) for n in range(3)]
+
+
+async def test_many_frames_in_one_write_are_answered_each(bookie: RawClient, ledger: int) -> None:
+    await bookie.send(b"".join(add(ledger, entry_id) for entry_id in range(500)))
+    answers = {await bookie.receive() for _ in range(500)}
+    assert answers == {added(ledger, entry_id) for entry_id in range(500)}
+
+
+async def test_client_that_leaves_without_its_answers_harms_no_other(
+    one_bookie: LocalCluster, bookie: RawClient, ledger: int
+) -> None:
+    async with connected(one_bookie) as hasty:
+        await hasty.send(b"".join(add(ledger, entry_id) for entry_id in range(500)))
+    assert await bookie.ask(add(ledger, 500)) == added(ledger, 500)
+
+
+async def test_requests_of_other_clients_go_on_while_one_sends_half_a_frame(
+    one_bookie: LocalCluster, bookie: RawClient, ledger: int
+) -> None:
+    async with connected(one_bookie) as slow:
+        request = add(ledger, 0)
+        await slow.send(request[:30])
+        assert await bookie.ask(add(ledger, 1)) == added(ledger, 1)
+        assert await slow.ask(request[30:]) == added(ledger, 0)

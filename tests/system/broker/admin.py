@@ -1,0 +1,104 @@
+"""Requests to a broker's HTTP side, as an administrator's tools make them."""
+
+import json
+import time
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pulsar
+
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+Answer = tuple[int, Any]
+
+DEADLINE_S = 30.0
+JSON = {"Content-Type": "application/json"}
+
+
+class _NoJson:
+    """Says that a request has no body."""
+
+
+NOTHING = _NoJson()
+
+
+def ask(
+    brokers: LocalCluster,
+    method: str,
+    path: str,
+    body: Any = NOTHING,
+    *,
+    broker: str = "broker-1",
+    data: bytes = b"",
+) -> Answer:
+    """Status and answer, wherever the broker sends the request to."""
+    url = f"{brokers.web_url_of(broker)}{path}"
+    if body is not NOTHING:
+        data = json.dumps(body).encode()
+    while True:
+        status, answer, url = _once(method, url, data)
+        if status != HTTPStatus.TEMPORARY_REDIRECT:
+            return status, answer
+
+
+def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
+    try:
+        with urlopen(Request(url, data or None, JSON, method=method), timeout=20) as answer:
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None, url
+    except HTTPError as error:
+        with error:
+            text = error.read()
+            redirected = error.headers.get("Location", url)
+            return error.code, json.loads(text) if text else None, redirected
+
+
+def done(brokers: LocalCluster, method: str, path: str, body: Any = NOTHING) -> Any:
+    """The answer to a request that is granted."""
+    status, answer = ask(brokers, method, path, body)
+    assert status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT), answer
+    return answer
+
+
+def message_at(brokers: LocalCluster, path: str) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a message's answer."""
+    with urlopen(f"{brokers.web_url_of('broker-1')}{path}", timeout=20) as answer:
+        return dict(answer.headers.items()), answer.read()
+
+
+def backlog_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> int:
+    """How many messages the subscription has not acknowledged."""
+    stats = done(brokers, "GET", topic_path(topic, "/stats"))
+    backlog: int = stats["subscriptions"][subscription]["msgBacklog"]
+    return backlog
+
+
+def make_namespace(brokers: LocalCluster, namespace: str) -> None:
+    """Create a namespace of the tenant `public`."""
+    done(brokers, "PUT", f"/admin/v2/namespaces/{namespace}")
+
+
+def topic_path(topic: str, what: str = "") -> str:
+    """Of a topic in the default namespace."""
+    return f"/admin/v2/persistent/public/default/{topic}{what}"
+
+
+def unload(brokers: LocalCluster, topic: str) -> None:
+    """Have the topic closed: the next client has it opened again, with a new ledger."""
+    done(brokers, "PUT", topic_path(topic, "/unload"))
+
+
+def wait_until_acknowledged(
+    brokers: LocalCluster, topic: str, last: pulsar.MessageId, subscription: str = "sub"
+) -> None:
+    """Return when the broker has the acknowledgement of all up to the message: a client sends its
+    acknowledgements a little later.
+    """
+    wanted = f"{last.ledger_id()}:{last.entry_id()}"
+    deadline = time.monotonic() + DEADLINE_S
+    stats = {"cursors": {subscription: {"markDeletePosition": ""}}}
+    while stats["cursors"][subscription]["markDeletePosition"] != wanted:
+        assert time.monotonic() < deadline, stats
+        stats = done(brokers, "GET", topic_path(topic, "/internalStats"))

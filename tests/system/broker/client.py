@@ -1,0 +1,94 @@
+"""Pulsar's own client, as tests use it."""
+
+import urllib.request
+from collections.abc import Sequence
+from typing import Any
+
+import pulsar
+
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+Sent = tuple[pulsar.MessageId, bytes]
+
+
+def connect(service_url: str, **options: Any) -> pulsar.Client:
+    """A client that reports errors alone."""
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    return pulsar.Client(service_url, logger=quiet, **options)
+
+
+def send_all(producer: pulsar.Producer, payloads: Sequence[bytes], **options: Any) -> list[Sent]:
+    """Send without waiting for each, and return ids and payloads in the order of the receipts.
+
+    Raises `AssertionError` when one is not stored.
+    """
+    acknowledged: list[tuple[pulsar.Result, pulsar.MessageId, bytes]] = []
+    for payload in payloads:
+        producer.send_async(
+            payload,
+            lambda result, message_id, payload=payload: acknowledged.append(
+                (result, message_id, payload)
+            ),
+            **options,
+        )
+    producer.flush()
+    assert [result for result, _, _ in acknowledged] == [pulsar.Result.Ok] * len(payloads)
+    return [(message_id, payload) for _, message_id, payload in acknowledged]
+
+
+def send_batch(client: pulsar.Client, topic: str, payloads: Sequence[bytes]) -> None:
+    """Send all in one entry."""
+    producer = client.create_producer(
+        topic,
+        batching_enabled=True,
+        batching_max_messages=max(2, len(payloads)),
+        batching_max_publish_delay_ms=10_000,
+    )
+    sent = send_all(producer, payloads)
+    assert len({(at.ledger_id(), at.entry_id()) for at, _ in sent}) == 1
+    producer.close()
+
+
+def receive_all(client: pulsar.Client, topic: str, count: int) -> list[Sent]:
+    """`count` messages from the topic's first one on, in the order in which they come."""
+    consumer = client.subscribe(
+        topic, "all-of-it", initial_position=pulsar.InitialPosition.Earliest
+    )
+    received = []
+    for _ in range(count):
+        message = consumer.receive(20_000)
+        received.append((message.message_id(), message.data()))
+        consumer.acknowledge(message)
+    consumer.unsubscribe()
+    return received
+
+
+def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
+    """`count` messages.  Raises `pulsar.Timeout`."""
+    return [consumer.receive(20_000) for _ in range(count)]
+
+
+def received_payloads(consumer: pulsar.Consumer, count: int) -> list[bytes]:
+    """What `count` messages hold."""
+    return [message.data() for message in receive(consumer, count)]
+
+
+def rest(consumer: pulsar.Consumer, wait_ms: int = 300) -> list[bytes]:
+    """What comes within a moment of silence: what should not come would have been on its way."""
+    payloads = []
+    while True:
+        try:
+            payloads.append(consumer.receive(wait_ms).data())
+        except pulsar.Timeout:
+            return payloads
+
+
+def make_partitions(cluster: LocalCluster, topic: str, count: int) -> None:
+    """Make a partitioned topic of `public/default`, through Pulsar's admin path."""
+    base = cluster.web_url_of(cluster.broker_names[0])
+    url = f"{base}/admin/v2/persistent/public/default/{topic}/partitions"
+    request = urllib.request.Request(
+        url, str(count).encode(), {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status in (200, 204)

@@ -1,0 +1,123 @@
+"""Messages sent one after the other for a while, and what the client learned of each."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pulsar
+
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.client import connect, receive_all
+from tests.until import until
+
+_BATCH = 20
+_KEY_COUNT = 7
+_PAUSE_S = 0.005
+
+
+class Load:
+    """A producer of numbered messages; several at once would need a topic each."""
+
+    def __init__(self, client: pulsar.Client, topic: str, **options: object) -> None:
+        self._client = client
+        self._topic = topic
+        self.stopped = threading.Event()
+        self.payloads: list[bytes] = []
+        self.acknowledged: dict[bytes, pulsar.MessageId] = {}
+        self.failures: list[pulsar.Result] = []
+        self._producer = client.create_producer(
+            topic,
+            "the-producer",
+            send_timeout_millis=0,
+            block_if_queue_full=True,
+            batching_enabled=True,
+            batching_max_messages=_BATCH,
+            **options,
+        )
+
+    def run(self) -> None:
+        """Send until `stopped`, and return when each message is stored or has failed."""
+        while not self.stopped.wait(_PAUSE_S):
+            for _ in range(_BATCH):
+                self._send(f"message {len(self.payloads)}".encode())
+        self._producer.flush()
+
+    @property
+    def ledger_id(self) -> int:
+        """Of the newest message that has its receipt."""
+        return next(reversed(self.acknowledged.values())).ledger_id()
+
+    def check(self) -> None:
+        """All messages are stored, once each and those of a key in their order, under the ids of
+        their receipts; the ids of a partition grow.
+        """
+        received = receive_all(self._client, self._topic, len(self.payloads))
+        self._client.close()
+        assert self.failures == []
+        assert _by_key(payload for _, payload in received) == _by_key(self.payloads)
+        for message_id, payload in received:
+            told = self.acknowledged[payload]
+            # A message that is found to be stored already is acknowledged without its id.
+            assert told.ledger_id() < 0 or told == message_id
+        of_partitions: defaultdict[int, list[pulsar.MessageId]] = defaultdict(list)
+        for message_id, _ in received:
+            of_partitions[message_id.partition()].append(message_id)
+        for ids in of_partitions.values():
+            assert all(first < second for first, second in pairwise(ids))
+
+    async def has_begun(self) -> None:
+        """Return when a message of each key has its receipt.
+
+        Pulsar's C++ client gives sequence ids a second time when it connects again before its first
+        receipt; with deduplication the broker takes the later messages for repetitions.
+        """
+        await until(lambda: len(_by_key(list(self.acknowledged))) == _KEY_COUNT, 60)
+
+    async def goes_on(self) -> None:
+        """Return when messages sent from now on have their receipts."""
+        sent = len(self.payloads)
+        await until(lambda: len(self.acknowledged) > sent + _BATCH, 60)
+
+    def _send(self, payload: bytes) -> None:
+        self.payloads.append(payload)
+        self._producer.send_async(
+            payload,
+            lambda result, message_id: self._told(result, message_id, payload),
+            partition_key=_key(payload),
+        )
+
+    def _told(self, result: pulsar.Result, message_id: pulsar.MessageId, payload: bytes) -> None:
+        if result == pulsar.Result.Ok:
+            self.acknowledged[payload] = message_id
+        else:
+            self.failures.append(result)
+
+
+def _key(payload: bytes) -> str:
+    """One of a few, that messages take in turn."""
+    return str(int(payload.split()[1]) % _KEY_COUNT)
+
+
+def _by_key(payloads: Iterable[bytes]) -> dict[str, list[bytes]]:
+    of_keys: defaultdict[str, list[bytes]] = defaultdict(list)
+    for payload in payloads:
+        of_keys[_key(payload)].append(payload)
+    return dict(of_keys)
+
+
+@asynccontextmanager
+async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    """A producer at work; its receipts are judged at the end."""
+    load = Load(connect(cluster.service_url), topic)
+    sending = asyncio.create_task(asyncio.to_thread(load.run))
+    try:
+        await load.has_begun()
+        yield load
+        await load.goes_on()
+    finally:
+        load.stopped.set()
+        await sending
+    await asyncio.to_thread(load.check)

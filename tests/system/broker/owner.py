@@ -1,0 +1,20 @@
+"""Which broker of a cluster serves a topic."""
+
+from contextlib import suppress
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import NoNodeError
+from labkit.system.topic.names import full_name
+from labkit.system.topic.ownership import bundle_of, decode_owner
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+
+async def owner_of(cluster: LocalCluster, bookkeeper: BookKeeper, topic: str) -> str:
+    """Its name; empty if nobody serves the topic."""
+    with suppress(NoNodeError):
+        data, _ = await bookkeeper.store.get(bundle_of(full_name(topic)).path)
+        owner, _ = decode_owner(data)
+        for name in cluster.broker_names:
+            if cluster.service_url_of(name) == owner.service_url:
+                return name
+    return ""

@@ -1,0 +1,94 @@
+"""Pulsar's protocol spoken by hand, for what the official client has no words for."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
+from labkit.system.topic.names import full_name
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.admin import done
+
+_LENGTH = struct.Struct(">I")
+_TIMEOUT_S = 20.0
+_FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
+
+
+class RawClient:
+    """A connection to the broker that serves a topic."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._request_id = 0
+
+    def tell(self, kind: BaseCommand.Type, **fields: Any) -> None:
+        """Send a command."""
+        body = encode_frame(BaseCommand(type=kind, **{_FIELDS[kind]: fields}))
+        self._writer.write(_LENGTH.pack(len(body)) + body)
+
+    def ask(self, kind: BaseCommand.Type, **fields: Any) -> int:
+        """Send a request; its id."""
+        self._request_id += 1
+        self.tell(kind, request_id=self._request_id, **fields)
+        return self._request_id
+
+    async def next(self) -> tuple[BaseCommand.Type, Any]:
+        """The next command's type and fields."""
+        async with asyncio.timeout(_TIMEOUT_S):
+            (size,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            command, _ = decode_frame(await self._reader.readexactly(size))
+        return command.type, body_of(command)
+
+    async def expect(self, kind: BaseCommand.Type) -> Any:
+        """The next command's fields, which is of this type."""
+        found, fields = await self.next()
+        assert found == kind, fields
+        return fields
+
+    async def is_silent(self) -> bool:
+        """Whether the broker has nothing to say: it answers what is asked last before all else."""
+        self.tell(BaseCommand.PING)
+        found, _ = await self.next()
+        return found == BaseCommand.PONG
+
+    async def subscribe(
+        self, topic: str, consumer_id: int = 1, kind: int = CommandSubscribe.Exclusive, **more: Any
+    ) -> None:
+        """Subscribe as `sub` from the first message on, and wait for the answer."""
+        self.ask(
+            BaseCommand.SUBSCRIBE,
+            topic=full_name(topic),
+            subscription="sub",
+            subType=kind,
+            consumer_id=consumer_id,
+            initialPosition=CommandSubscribe.Earliest,
+            **more,
+        )
+        while (found := await self.next())[0] != BaseCommand.SUCCESS:
+            assert found[0] == BaseCommand.ACTIVE_CONSUMER_CHANGE, found[1]
+
+    @classmethod
+    async def connect(cls, service_url: str) -> Self:
+        host, _, port = service_url.removeprefix("pulsar://").rpartition(":")
+        client = cls(*await asyncio.open_connection(host, int(port)))
+        client.tell(BaseCommand.CONNECT, client_version="by hand", protocol_version=20)
+        await client.expect(BaseCommand.CONNECTED)
+        return client
+
+    def close(self) -> None:
+        """Be gone, without a word."""
+        self._writer.close()
+
+
+@asynccontextmanager
+async def raw_client(brokers: LocalCluster, topic: str) -> AsyncIterator[RawClient]:
+    """Connected to the broker that serves the topic."""
+    path = f"/lookup/v2/topic/persistent/{full_name(topic).removeprefix('persistent://')}"
+    found = await asyncio.to_thread(done, brokers, "GET", path)
+    client = await RawClient.connect(found["brokerUrl"])
+    yield client
+    client.close()

@@ -1,0 +1,148 @@
+"""Several brokers over one ZooKeeper: which serves a topic, and how a topic moves."""
+
+import asyncio
+import json
+import socket
+import urllib.request
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pulsar
+import pytest
+import pytest_asyncio
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import NoNodeError
+from labkit.system.model.ledger import LedgerState
+from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.names import full_name, managed_ledger_path
+from labkit.system.topic.ownership import BROKERS, bundle_of
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.client import connect, receive_all, send_all
+from tests.system.broker.load import Load, working
+from tests.system.broker.owner import owner_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAYLOADS = [f"message {number}".encode() for number in range(100)]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
+    return await brokers.connect()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    """A producer at work, whose messages all come back, once each, in their order."""
+    async with working(brokers, topic) as load:
+        yield load
+    for name in brokers.broker_names:
+        if not brokers.is_up(name):
+            await brokers.restart(name)
+
+
+async def test_any_broker_leads_to_the_one_that_serves_a_topic(
+    brokers: LocalCluster, bookkeeper: BookKeeper
+) -> None:
+    topics = [f"spread-{number}" for number in range(12)]
+    urls = [brokers.service_url_of(name) for name in brokers.broker_names]
+
+    def through(url: str) -> list[str]:
+        client = connect(url)
+        for topic in topics:
+            client.create_producer(topic).send(b"x")
+        client.close()
+        return topics
+
+    await asyncio.gather(*(asyncio.to_thread(through, url) for url in urls))
+    client = connect(urls[0])
+    for topic in topics:
+        assert len(await asyncio.to_thread(receive_all, client, topic, 2)) == 2
+    client.close()
+    owners = [await owner_of(brokers, bookkeeper, topic) for topic in topics]
+    assert set(owners) == set(brokers.broker_names)
+
+
+async def test_unloaded_topic_goes_on_without_loss_or_double(
+    brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
+) -> None:
+    base = brokers.web_url_of(await owner_of(brokers, bookkeeper, topic))
+    for _ in range(3):
+        await asyncio.to_thread(_put, f"{base}/admin/v2/{_path(topic)}/unload")
+        await load.goes_on()
+    chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
+    ids = [link.ledger_id for link in chain]
+    assert len(ids) > 3
+    assert ids == sorted(ids)
+
+
+async def test_broker_that_is_shut_down_hands_its_topics_over_without_loss_or_double(
+    brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
+) -> None:
+    owner = await owner_of(brokers, bookkeeper, topic)
+    first = load.ledger_id
+    await brokers.shut_down(owner)
+    metadata = await bookkeeper.ledger_metadata(first)
+    assert metadata.state is LedgerState.CLOSED
+    assert len(await bookkeeper.store.children(BROKERS)) == 1
+    await load.goes_on()
+    assert await owner_of(brokers, bookkeeper, topic) not in ("", owner)
+    assert load.ledger_id > first
+
+
+async def test_ledger_ids_of_a_topic_grow_while_all_brokers_restart(
+    brokers: LocalCluster, client: pulsar.Client, topic: str
+) -> None:
+    sent = []
+    for restart in (brokers.kill, brokers.shut_down, brokers.kill):
+        producer = client.create_producer(topic)
+        sent += await asyncio.to_thread(send_all, producer, PAYLOADS)
+        await asyncio.to_thread(producer.close)
+        await asyncio.gather(*map(restart, brokers.broker_names))
+        await asyncio.gather(*map(brokers.restart, brokers.broker_names))
+    ledgers = list(dict.fromkeys(message_id.ledger_id() for message_id, _ in sent))
+    assert len(ledgers) == 3
+    assert ledgers == sorted(ledgers)
+    assert await asyncio.to_thread(receive_all, client, topic, 300) == sent
+
+
+async def test_bundle_of_a_broker_that_is_shut_down_has_no_owner(
+    brokers: LocalCluster, bookkeeper: BookKeeper, client: pulsar.Client, topic: str
+) -> None:
+    await asyncio.to_thread(lambda: client.create_producer(topic).send(b"x"))
+    owner = await owner_of(brokers, bookkeeper, topic)
+    [other] = [name for name in brokers.broker_names if name != owner]
+    await brokers.shut_down(other)
+    await brokers.shut_down(owner)
+    with pytest.raises(NoNodeError):
+        await bookkeeper.store.get(bundle_of(full_name(topic)).path)
+    await asyncio.gather(*map(brokers.restart, brokers.broker_names))
+
+
+def _path(topic: str) -> str:
+    return f"persistent/public/default/{topic}"
+
+
+def _put(url: str) -> None:
+    request = urllib.request.Request(url, b"", method="PUT")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.status in (200, 204)
+
+
+@pytest.mark.java
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_broker_on_ipv6_announces_urls_with_brackets(topic: str) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    keys = {"advertisedAddress": "::1"}
+    async with LocalCluster(1, brokers=1, traced=False, broker_conf=keys) as cluster:
+        assert cluster.service_url.startswith("pulsar://[::1]:")
+        url = f"{cluster.web_url_of('broker-1')}/lookup/v2/topic/persistent/public/default/{topic}"
+        with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
+            found = json.loads(answer.read())
+    # Pulsar's client for Python and C++ takes no IPv6 address, so this asks over HTTP.
+    assert found["brokerUrl"] == cluster.service_url
+    assert urlsplit(found["httpUrl"]).hostname == "::1"

@@ -1,0 +1,112 @@
+"""Brokers and bookies die while Pulsar's own client produces: with deduplication nothing that has
+a receipt gets lost, nothing is stored twice, and the order stays.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+import pytest_asyncio
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.names import full_name, managed_ledger_path
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeStateError
+from tests.system.broker.client import connect, make_partitions
+from tests.system.broker.load import Load, working
+from tests.system.broker.owner import owner_of
+from tests.until import until_true
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def whole() -> AsyncIterator[LocalCluster]:
+    async with LocalCluster(
+        4, brokers=2, traced=False, broker_conf={"brokerDeduplicationEnabled": "true"}
+    ) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
+    """Four bookies and two brokers; whatever a test does to them, the next finds them up."""
+    yield whole
+    for name in (*whole.bookie_names, *whole.broker_names):
+        with suppress(NodeStateError):
+            await whole.resume(name)
+        if not whole.is_up(name):
+            await whole.restart(name)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def load(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    async with working(cluster, topic) as load:
+        yield load
+
+
+async def test_owner_killed_in_mid_production(
+    cluster: LocalCluster, topic: str, load: Load
+) -> None:
+    bookkeeper = await cluster.connect()
+    for _ in range(2):
+        owner = await owner_of(cluster, bookkeeper, topic)
+        await cluster.kill(owner)
+        await load.goes_on()
+        assert await owner_of(cluster, bookkeeper, topic) not in ("", owner)
+        await cluster.restart(owner)
+
+
+async def test_owner_of_a_partition_killed_in_mid_production(
+    cluster: LocalCluster, topic: str
+) -> None:
+    await asyncio.to_thread(make_partitions, cluster, topic, 4)
+    bookkeeper = await cluster.connect()
+    async with working(cluster, topic) as load:
+        owner = await owner_of(cluster, bookkeeper, f"{topic}-partition-0")
+        await cluster.kill(owner)
+        await load.goes_on()
+        await cluster.restart(owner)
+
+
+async def test_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
+    for bookie in ("bookie-1", "bookie-2", "bookie-3"):
+        await cluster.kill(bookie)
+        await load.goes_on()
+        await cluster.restart(bookie)
+
+
+async def test_all_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
+    await asyncio.gather(*map(cluster.kill, cluster.bookie_names))
+    await asyncio.gather(*map(cluster.restart, cluster.bookie_names))
+    await load.goes_on()
+
+
+async def test_of_two_brokers_that_believe_they_own_a_topic_one_is_fenced(
+    cluster: LocalCluster, topic: str, load: Load
+) -> None:
+    bookkeeper = await cluster.connect()
+    owner = await owner_of(cluster, bookkeeper, topic)
+    await cluster.pause(owner)
+    await until_true(lambda: nobody_owns(cluster, bookkeeper, topic))
+    [other] = [name for name in cluster.broker_names if name != owner]
+    await asyncio.to_thread(make_serve, cluster.service_url_of(other), topic)
+    assert await owner_of(cluster, bookkeeper, topic) == other
+    await cluster.resume(owner)
+    await load.goes_on()
+    chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
+    newest = list(load.acknowledged.values())[-1]
+    assert newest.ledger_id() == chain[-1].ledger_id > chain[0].ledger_id
+
+
+async def nobody_owns(cluster: LocalCluster, bookkeeper: BookKeeper, topic: str) -> bool:
+    return await owner_of(cluster, bookkeeper, topic) == ""
+
+
+def make_serve(service_url: str, topic: str) -> None:
+    """Make that broker serve the topic, which nobody owns."""
+    client = connect(service_url)
+    client.create_producer(topic, "another")
+    client.close()

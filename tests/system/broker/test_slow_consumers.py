@@ -1,0 +1,65 @@
+"""A consumer whose client does not read what it is sent, over TCP."""
+
+import asyncio
+
+import pytest
+
+from labkit.system.broker.broker import Broker
+from labkit.system.broker.config import BrokerConfig
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand
+from labkit.worlds.live.net import FrameConnection
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.client import connect, receive_all
+from tests.system.broker.raw import RawClient
+from tests.system.broker.serving import serving
+from tests.until import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+MIB = 1024 * 1024
+COUNT = 40
+LARGE = bytes(MIB)
+"""All of them are several times what the sockets of both sides hold."""
+
+
+def waiting_bytes(broker: Broker) -> int:
+    """What the broker keeps for the clients that do not read."""
+    wires = [connection.wire for connection in broker.connections]
+    return sum(wire.unsent_bytes for wire in wires if isinstance(wire, FrameConnection))
+
+
+async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_on(
+    bookies: LocalCluster, topic: str
+) -> None:
+    def produce(url: str) -> None:
+        client = connect(url)
+        producer = client.create_producer(topic)
+        for _ in range(COUNT):
+            producer.send(LARGE)
+        client.close()
+
+    def consume(url: str) -> int:
+        client = connect(url)
+        received = receive_all(client, topic, COUNT)
+        client.close()
+        return sum(len(payload) for _, payload in received)
+
+    async with serving(bookies, BrokerConfig()) as broker:
+        url = broker.address.service_url
+        await broker.find(topic, authoritative=True)  # It is the one that serves the topic.
+        await asyncio.to_thread(produce, url)
+        await until(lambda: not broker.connections)
+        silent = await RawClient.connect(url)
+        await silent.subscribe(topic)
+        silent.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=1000)
+        [connection] = broker.connections
+        await until(lambda: not connection.is_writable)
+        assert await asyncio.to_thread(consume, url) == COUNT * MIB
+        # 4 MiB leave in a turn, and one message may be on top of that.
+        assert 0 < waiting_bytes(broker) < 6 * MIB
+        entry_ids = [
+            (await silent.expect(BaseCommand.MESSAGE)).message_id.entryId for _ in range(COUNT)
+        ]
+        assert entry_ids == list(range(COUNT))
+        assert await silent.is_silent()
+        silent.close()

@@ -1,0 +1,289 @@
+"""A topic's subscriptions while several clients change them: what is true before a wait may not be
+true after it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from labkit.system.broker.broker_service import BrokerService
+from labkit.system.broker.errors import BrokerError, code_of
+from labkit.system.broker.handlers.consumers import Consumers
+from labkit.system.broker.protocol.connection import Connection, Handlers
+from labkit.system.broker.protocol.frames import message_id_data
+from labkit.system.broker.subscription import Subscription
+from labkit.system.broker.subscriptions import Subscriptions
+from labkit.system.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandSeek,
+    CommandSubscribe,
+    CommandUnsubscribe,
+    ServerError,
+)
+from labkit.system.topic.cursor import ManagedCursor
+from tests.system.broker.in_memory import Client, MemoryLedger, message, surroundings
+
+
+class SubscribedLedger(MemoryLedger):
+    """Cursors are created and deleted when `gate` is set."""
+
+    def __init__(self) -> None:
+        super().__init__([message() for _ in range(4)])
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.by_name: dict[str, ManagedCursor] = {}
+
+    @property
+    def cursors(self) -> Mapping[str, ManagedCursor]:
+        return self.by_name
+
+    @property
+    def terminated(self) -> None:
+        return None
+
+    def when_confirmed(self, action: Callable[[], None]) -> None:
+        """Nothing is stored in these tests."""
+
+    async def open_cursor(self, name: str, *_: Any, **__: Any) -> ManagedCursor:
+        await self.gate.wait()
+        return self.by_name.setdefault(name, self.cursor())
+
+    async def delete_cursor(self, name: str) -> None:
+        await self.gate.wait()
+        del self.by_name[name]
+
+
+class Topic:
+    """A topic, as far as consumers need it."""
+
+    name = "persistent://public/default/topic"
+
+    def __init__(self) -> None:
+        self.ledger = SubscribedLedger()
+        self.producers: dict[str, object] = {}
+        self.subscriptions = Subscriptions(self.ledger, surroundings())
+
+    async def subscribed(self, client: Client, name: str = "sub") -> Subscription:
+        command = CommandSubscribe(
+            topic=self.name,
+            subscription=name,
+            subType=CommandSubscribe.Shared,
+            consumer_id=1,
+            request_id=1,
+        )
+        connection = cast(Connection, client)
+        subscription, _ = await self.subscriptions.subscribe(connection, command, lambda _: None)
+        return subscription
+
+
+async def turns() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def topic() -> Topic:
+    return Topic()
+
+
+async def test_a_subscription_that_two_requests_delete_is_deleted_once(topic: Topic) -> None:
+    subscription = await topic.subscribed(Client())
+    topic.ledger.gate.clear()
+    requests = [
+        asyncio.create_task(topic.subscriptions.unsubscribe(subscription, None, force=True))
+        for _ in range(2)
+    ]
+    again = asyncio.create_task(topic.subscribed(Client()))
+    await turns()
+    topic.ledger.gate.set()
+    await asyncio.gather(*requests)
+    assert topic.subscriptions.all == [await again]
+
+
+async def test_a_late_request_to_delete_leaves_the_next_subscription_of_that_name(
+    topic: Topic,
+) -> None:
+    subscription = await topic.subscribed(Client())
+    await topic.subscriptions.unsubscribe(subscription, None, force=True)
+    following = await topic.subscribed(Client())
+    await topic.subscriptions.unsubscribe(subscription, None, force=True)
+    assert topic.subscriptions.all == [following]
+    assert len(following.consumers) == 1
+    with pytest.raises(BrokerError, match="was deleted") as refused:
+        await topic.subscriptions.seek(subscription, (10, 0))
+    assert code_of(refused.value) == ServerError.SubscriptionNotFound
+    following.disconnect()
+
+
+async def test_no_subscription_is_created_on_a_topic_that_is_being_closed(topic: Topic) -> None:
+    topic.ledger.gate.clear()
+    first = asyncio.create_task(topic.subscriptions.create("first"))
+    await turns()
+    closing = asyncio.create_task(topic.subscriptions.close())
+    await turns()
+    second = asyncio.create_task(topic.subscriptions.create("second"))
+    topic.ledger.gate.set()
+    await asyncio.gather(first, closing)
+    with pytest.raises(BrokerError, match="being closed"):
+        await second
+    assert list(topic.ledger.cursors) == ["first"]
+
+
+# A client's commands
+
+
+class Wired(Client):
+    """A client whose commands reach the broker's handlers."""
+
+    def __init__(self, topic: Topic) -> None:
+        super().__init__()
+        self.topic_served = topic
+        self.schemas = self
+        self.closed = False
+        self.handlers: Handlers = {}
+        self._close_actions: list[Callable[[], None]] = []
+        Consumers(cast(BrokerService, self), cast(Connection, self))
+
+    # What `Consumers` needs of a connection and of a broker
+
+    def serve(self, handlers: Handlers) -> None:
+        self.handlers = handlers
+
+    def when_writable(self, action: Callable[[], None]) -> None:
+        """It always reads."""
+
+    def when_closed(self, action: Callable[[], None]) -> None:
+        self._close_actions.append(action)
+
+    async def check_may(self, *_: object, **__: object) -> None:
+        """It may do everything."""
+
+    def refusal(self, error: BrokerError) -> tuple[ServerError, str]:
+        return code_of(error), str(error)
+
+    async def topic(self, _: str) -> Topic:
+        return self.topic_served
+
+    async def check_exists(self, _: str) -> None:
+        """It does."""
+
+    async def check_consumer(self, *_: object, **__: object) -> None:
+        """Its schema fits."""
+
+    # What the client does
+
+    def say(self, command: BaseCommand) -> "asyncio.Task[None] | None":
+        work = self.handlers[command.type](command, b"")
+        return None if work is None else asyncio.ensure_future(cast(Any, work))
+
+    async def subscribe(self, *, durable: bool = True) -> None:
+        request = CommandSubscribe(
+            topic=Topic.name,
+            subscription="sub",
+            subType=CommandSubscribe.Exclusive,
+            consumer_id=1,
+            request_id=1,
+            initialPosition=CommandSubscribe.Earliest,
+            durable=durable,
+        )
+        subscribing = self.say(BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=request))
+        assert subscribing is not None
+        await subscribing
+        flow = CommandFlow(consumer_id=1, messagePermits=10)
+        self.say(BaseCommand(type=BaseCommand.FLOW, flow=flow))
+        await turns()
+
+    def seek(self) -> "asyncio.Task[None]":
+        request = CommandSeek(consumer_id=1, request_id=2, message_id=message_id_data((10, 0)))
+        seeking = self.say(BaseCommand(type=BaseCommand.SEEK, seek=request))
+        assert seeking is not None
+        return seeking
+
+    def close(self) -> None:
+        self.closed = True
+        for action in self._close_actions:
+            action()
+
+    @property
+    def kinds(self) -> list[int]:
+        return [command.type for command in self.commands]
+
+
+async def held_seek(topic: Topic, client: Wired, *, durable: bool) -> "asyncio.Task[None]":
+    """A seek that waits until the test sets the event of `flush`."""
+    await client.subscribe(durable=durable)
+    cursor = topic.ledger.by_name["sub"]
+
+    async def flush() -> None:
+        await topic.ledger.gate.wait()
+
+    cursor.flush = flush  # type: ignore[method-assign]
+    topic.ledger.gate.clear()
+    seeking = client.seek()
+    await turns()
+    assert client.kinds[-1] == BaseCommand.CLOSE_CONSUMER
+    return seeking
+
+
+@pytest.mark.parametrize("how", ["connection", "consumer"])
+async def test_a_reader_whose_client_leaves_during_its_seek_is_forgotten(
+    topic: Topic, how: str
+) -> None:
+    client = Wired(topic)
+    seeking = await held_seek(topic, client, durable=False)
+    if how == "connection":
+        client.close()
+    else:
+        close = CommandCloseConsumer(consumer_id=1, request_id=3)
+        client.say(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=close))
+    topic.ledger.gate.set()
+    await seeking
+    await turns()
+    assert topic.subscriptions.all == []
+
+
+async def test_an_acknowledgement_from_before_a_seek_does_not_count_behind_it(
+    topic: Topic,
+) -> None:
+    client = Wired(topic)
+    seeking = await held_seek(topic, client, durable=True)
+    for is_done in (False, True):
+        if is_done:
+            topic.ledger.gate.set()
+            await seeking
+        ack = CommandAck(
+            consumer_id=1,
+            ack_type=CommandAck.Individual,
+            request_id=4,
+            message_id=[message_id_data((10, 1))],
+        )
+        client.say(BaseCommand(type=BaseCommand.ACK, ack=ack))
+        assert client.commands[-1].ackResponse.error == ServerError.ConsumerNotFound
+    await client.subscribe()
+    assert client.positions[-4:] == [(10, number) for number in range(4)]
+    client.close()
+
+
+async def test_a_consumer_that_subscribes_while_another_of_its_id_is_deleted_stays(
+    topic: Topic,
+) -> None:
+    client = Wired(topic)
+    await client.subscribe()
+    topic.ledger.gate.clear()
+    request = CommandUnsubscribe(consumer_id=1, request_id=5)
+    deleting = client.say(BaseCommand(type=BaseCommand.UNSUBSCRIBE, unsubscribe=request))
+    await turns()
+    again = asyncio.create_task(client.subscribe())
+    await turns()
+    topic.ledger.gate.set()
+    assert deleting is not None
+    await asyncio.gather(deleting, again)
+    [subscription] = topic.subscriptions.all
+    assert len(subscription.consumers) == 1
+    client.close()
+    assert subscription.consumers == []

@@ -1,0 +1,119 @@
+"""Terminated topics: no producer is let in any more, and consumers learn that they have it all."""
+
+import asyncio
+
+import pulsar
+import pytest
+
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.admin import done, topic_path, unload
+from tests.system.broker.client import connect, receive_all, send_all
+from tests.system.broker.raw import raw_client
+
+PAYLOADS = [f"message {number}".encode() for number in range(20)]
+TERMINATE = "/terminate"
+
+
+def test_terminated_topic_refuses_producers_and_keeps_its_messages(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    producer = client.create_producer(topic, batching_enabled=False)
+    sent = send_all(producer, PAYLOADS)
+    last = done(brokers, "POST", topic_path(topic, TERMINATE))
+    assert (last["ledgerId"], last["entryId"]) == (sent[-1][0].ledger_id(), 19)
+    with pytest.raises(pulsar.TopicTerminated):
+        producer.send(b"too late")
+    for _ in range(2):
+        with pytest.raises(pulsar.TopicTerminated):
+            client.create_producer(topic)
+        assert done(brokers, "POST", topic_path(topic, TERMINATE)) == last
+        assert receive_all(client, topic, 20) == sent
+        unload(brokers, topic)
+
+
+def test_sends_under_way_are_stored_and_acknowledged_or_refused(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    producer = client.create_producer(topic, batching_enabled=False, max_pending_messages=0)
+    results: list[tuple[pulsar.Result, bytes]] = []
+    for number in range(2000):
+        payload = str(number).encode()
+        producer.send_async(payload, lambda result, _, p=payload: results.append((result, p)))
+    done(brokers, "POST", topic_path(topic, TERMINATE))
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(topic)
+    producer.close()
+    acknowledged = [payload for result, payload in results if result == pulsar.Result.Ok]
+    refused = [result for result, _ in results if result != pulsar.Result.Ok]
+    assert set(refused) <= {pulsar.Result.TopicTerminated, pulsar.Result.AlreadyClosed}
+    assert acknowledged == [str(number).encode() for number in range(len(acknowledged))]
+    stored = done(brokers, "GET", topic_path(topic, "/internalStats"))["numberOfEntries"]
+    assert stored == len(acknowledged)
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="session")
+async def test_terminated_topic_stays_so_when_its_brokers_die(
+    brokers: LocalCluster, topic: str
+) -> None:
+    def refused() -> list[tuple[pulsar.MessageId, bytes]]:
+        client = connect(brokers.service_url)
+        with pytest.raises(pulsar.TopicTerminated):
+            client.create_producer(topic)
+        received = receive_all(client, topic, 20)
+        client.close()
+        return received
+
+    client = connect(brokers.service_url)
+    producer = client.create_producer(topic, batching_enabled=False)
+    sent = await asyncio.to_thread(send_all, producer, PAYLOADS)
+    await asyncio.to_thread(done, brokers, "POST", topic_path(topic, TERMINATE))
+    client.close()
+    for broker in brokers.broker_names:
+        await brokers.kill(broker)
+        await brokers.restart(broker)
+    assert await asyncio.to_thread(refused) == sent
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("earlier", [True, False])
+async def test_consumer_that_has_acknowledged_everything_learns_that_it_has_reached_the_end(
+    client: pulsar.Client, brokers: LocalCluster, topic: str, earlier: bool
+) -> None:
+    async def terminate() -> None:
+        await asyncio.to_thread(done, brokers, "POST", topic_path(topic, TERMINATE))
+
+    producer = await asyncio.to_thread(client.create_producer, topic, batching_enabled=False)
+    await asyncio.to_thread(send_all, producer, PAYLOADS[:2])
+    if not earlier:
+        await terminate()
+    async with raw_client(brokers, topic) as raw:
+        await raw.subscribe(topic)
+        raw.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=10)
+        messages = [await raw.expect(BaseCommand.MESSAGE) for _ in range(2)]
+        if earlier:
+            await terminate()
+        raw.tell(BaseCommand.ACK, consumer_id=1, ack_type=0, message_id=[messages[0].message_id])
+        assert await raw.is_silent()
+        raw.tell(BaseCommand.ACK, consumer_id=1, ack_type=0, message_id=[messages[1].message_id])
+        assert (await raw.expect(BaseCommand.REACHED_END_OF_TOPIC)).consumer_id == 1
+    async with raw_client(brokers, topic) as raw:
+        await raw.subscribe(topic)
+        assert (await raw.expect(BaseCommand.REACHED_END_OF_TOPIC)).consumer_id == 1
+
+
+def test_all_partitions_are_terminated_used_or_not(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    done(brokers, "PUT", topic_path(topic, "/partitions"), 3)
+    client.create_producer(f"{topic}-partition-1", batching_enabled=False).send(b"only here")
+    ends = done(brokers, "POST", topic_path(topic, "/terminate/partitions"))
+    assert {at: (each["partitionIndex"], each["entryId"]) for at, each in ends.items()} == {
+        "0": (0, -1),
+        "1": (1, 0),
+        "2": (2, -1),
+    }
+    for partition in range(3):
+        with pytest.raises(pulsar.TopicTerminated):
+            client.create_producer(f"{topic}-partition-{partition}")

@@ -1,0 +1,145 @@
+"""A run written down by hand: each call reports the events of one step, a millisecond apart."""
+
+from zlib import crc32
+
+from labkit.system.check import EPILOGUE, Verdict, check_all
+from labkit.system.check.promise import Check
+from labkit.system.trace.answers import Answer
+from labkit.system.trace.events import Event
+from labkit.system.trace.log import TraceLog
+from labkit.system.trace.recorder import Row
+
+W, R = "writer", "recoverer"
+B0, B1, B2, B3 = "b0", "b1", "b2", "b3"
+LEDGER = 7
+DENIED = "BKNoSuchEntryException"
+
+
+def content(entry: int) -> str:
+    """The checksum of what the writer stores as this entry."""
+    return f"{crc32(b'%d' % entry):08x}"
+
+
+class Story:
+    """Ledger 7, created by `writer` on b0, b1, b2: E = 3, Qw = 3, Qa = 2 by default."""
+
+    def __init__(
+        self, sizes: str = "E=3 Qw=3 Qa=2", ensemble: str = "b0,b1,b2", *, whole: bool = True
+    ) -> None:
+        """`whole`: the trace holds the ledger's creation."""
+        self.rows: list[Row] = []
+        self.answers: list[Answer] = []
+        self.waited_us = 0
+        self.ensemble = ensemble.split(",")
+        if whole:
+            self.tell(W, "ledger.created", note=sizes)
+            self.tell(W, "ensemble.set", 0, note=ensemble)
+
+    def tell(self, node: str, kind: str, entry: int = -1, **fields: object) -> "Story":
+        """One event."""
+        number = fields.pop("ledger", -1 if kind.startswith("node.") else LEDGER)
+        time_us = 1000 * (len(self.rows) + 1) + self.waited_us
+        self.rows.append(Row(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
+        return self
+
+    def wait(self, ms: int) -> "Story":
+        """Nothing happens for that time."""
+        self.waited_us += 1000 * ms
+        return self
+
+    def push(self, entry: int, node: str = W) -> "Story":
+        return self.tell(node, "add.pushed", entry, note=content(entry))
+
+    def send(self, entry: int, *bookies: str, node: str = W) -> "Story":
+        for bookie in bookies:
+            self.tell(node, "add.sent", entry, peer=bookie)
+        return self
+
+    def put(self, entry: int, *bookies: str) -> "Story":
+        for bookie in bookies:
+            self.tell(bookie, "memtable.put", entry)
+            self.tell(bookie, "journal.appended", entry)
+        return self
+
+    def sync(self, entry: int, *bookies: str) -> "Story":
+        for bookie in bookies:
+            self.tell(bookie, "journal.synced", entry)
+        return self
+
+    def ack(self, entry: int, *bookies: str, node: str = W) -> "Story":
+        for bookie in bookies:
+            self.tell(node, "add.acked", entry, peer=bookie)
+        return self
+
+    def confirm(self, entry: int, node: str = W) -> "Story":
+        return self.tell(node, "lac.advanced", entry)
+
+    def store(self, entry: int, *bookies: str, node: str = W) -> "Story":
+        """Pushed to the whole ensemble; durable on and acknowledged by these (default: all)."""
+        on = bookies or tuple(self.ensemble)
+        self.push(entry, node).send(entry, *self.ensemble, node=node)
+        return self.put(entry, *on).sync(entry, *on).ack(entry, *on, node=node)
+
+    def add(self, *entries: int) -> "Story":
+        """Each stored everywhere and confirmed."""
+        for entry in entries:
+            self.store(entry).confirm(entry)
+        return self
+
+    def close(self, last: int, node: str = W, size: int = 100) -> "Story":
+        return self.tell(node, "ledger.closed", last, size=0 if last < 0 else size)
+
+    def fence(self, *bookies: str, node: str = R, lac: int = -1) -> "Story":
+        """Each bookie fences, syncs and answers."""
+        self.tell(node, "recovery.started", note=f"0:{','.join(self.ensemble)}")
+        for bookie in bookies:
+            self.tell(node, "fence.sent", peer=bookie)
+            self.tell(bookie, "ledger.fenced").tell(bookie, "journal.fence_appended")
+            self.sync(-1, bookie)
+            self.tell(node, "fence.answered", lac, peer=bookie)
+        return self.tell(node, "recovery.covered", lac)
+
+    def end(self, last: int, node: str = R) -> "Story":
+        """Recovery ends and closes the ledger."""
+        return self.tell(node, "recovery.ended", last).close(last, node)
+
+    def read(self, entry: int, *bookies: str, node: str = "reader", note: str = "") -> "Story":
+        for bookie in bookies:
+            self.tell(node, "read.sent", entry, peer=bookie)
+            self.tell(node, "read.done", entry, peer=bookie, note=note or content(entry))
+        return self
+
+    def deny(self, entry: int, *bookies: str, node: str = "reader", why: str = DENIED) -> "Story":
+        for bookie in bookies:
+            self.tell(node, "read.sent", entry, peer=bookie)
+            self.tell(node, "read.failed", entry, peer=bookie, note=why)
+        return self
+
+    def lost(self, bookie: str) -> "Story":
+        """b0 takes the bookie for lost."""
+        return self.tell(B0, "bookie.lost", ledger=-1, peer=bookie)
+
+    def ended(self) -> "Story":
+        """All faults are over: the trace is one of a simulated run."""
+        return self.tell(EPILOGUE, "epilogue.started", ledger=-1)
+
+    def epilogue(self, *entries: int) -> "Story":
+        """Everything is read from everywhere."""
+        for entry in entries:
+            self.read(entry, *self.ensemble, node=EPILOGUE)
+        return self
+
+    @property
+    def events(self) -> list[Event]:
+        log = TraceLog()
+        log.add(self.rows)
+        log.settle()
+        return log.events
+
+    def verdict(self, check: type[Check]) -> Verdict:
+        [verdict] = check_all(self, [check])
+        return verdict
+
+    def last(self, kind: str) -> int:
+        """The number of the last event of this kind."""
+        return max(event.seq for event in self.events if event.kind == kind)

@@ -1,0 +1,161 @@
+"""Each check tells right from wrong, and says when it cannot."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.system.check import CHECKS, EPILOGUE, Outcome, broken, check_all
+from labkit.system.check.handlers import on
+from labkit.system.check.promise import Check
+from labkit.system.trace.events import Event
+from labkit.system.trace.log import TraceLog
+from tests.system.check.caller_cases import CALLER_CASES
+from tests.system.check.cases import PROMISE_CASES, Case, written
+from tests.system.check.cluster_cases import CLUSTER_CASES, repaired
+from tests.system.check.delivery_cases import DELIVERY_CASES
+from tests.system.check.message_cases import MESSAGE_CASES
+from tests.system.check.specification_cases import SPECIFICATION_CASES
+from tests.system.check.story import B0, B1, R, Story
+
+CASES = [
+    *(*PROMISE_CASES, *CLUSTER_CASES, *CALLER_CASES),
+    *(*MESSAGE_CASES, *DELIVERY_CASES, *SPECIFICATION_CASES),
+]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.__name__)
+
+
+@every_case
+def test_a_run_that_keeps_the_promise_is_valid(case: Case) -> None:
+    verdict = case.valid.verdict(case.check)
+    assert verdict.outcome is Outcome.VALID, verdict
+    assert verdict.judged > 0
+    assert (verdict.reason, verdict.seq, verdict.lineage) == ("", -1, ())
+
+
+@every_case
+def test_a_broken_promise_names_the_event_and_what_led_there(case: Case) -> None:
+    verdict = case.broken.verdict(case.check)
+    assert verdict.outcome is Outcome.INVALID, verdict
+    event = case.broken.events[verdict.seq]
+    assert (event.kind, event.entry) == case.at
+    assert event in verdict.lineage
+    assert {each.kind for each in verdict.lineage} >= set(case.led)
+    assert [word for word in case.says if word not in verdict.reason] == []
+    assert f"{event.time_us / 1000:.3f} ms" in verdict.reason
+
+
+@every_case
+def test_a_run_that_does_not_tell_is_unknown(case: Case) -> None:
+    verdict = case.unknown.verdict(case.check)
+    assert verdict.outcome is Outcome.UNKNOWN, verdict
+    assert verdict.reason
+    assert verdict.seq == -1
+
+
+def test_every_check_has_cases() -> None:
+    assert {case.check for case in CASES} >= set(CHECKS)
+
+
+def test_no_two_checks_have_one_name() -> None:
+    names = [check.__name__ for check in CHECKS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_promise_is_one_sentence(check: type[Check]) -> None:
+    promise = check.promise
+    assert promise.endswith(".")
+    assert ". " not in promise
+    assert promise.replace(" ", "") in "".join((check.__doc__ or "").split())
+
+
+def test_a_kind_that_no_event_has_is_refused() -> None:
+    with pytest.raises(LookupError, match=r"add\.sended"):
+        on("add.sended")
+
+
+def test_nothing_breaks_in_an_empty_trace() -> None:
+    assert {verdict.outcome for verdict in check_all([])} == {Outcome.UNKNOWN}
+
+
+def test_a_whole_run_keeps_every_promise() -> None:
+    run = written().fence(B0, B1, lac=0).push(1, R).read(1, B0, node=R)
+    run.send(1, *run.ensemble, node=R).ack(1, *run.ensemble, node=R).confirm(1, R).end(1)
+    run.epilogue(0, 1)
+    assert broken(check_all(run.events)) == []
+    assert broken(check_all(repaired().events)) == []
+
+
+def test_verdicts_come_in_the_order_of_the_checks() -> None:
+    names = [verdict.name for verdict in check_all(written().events)]
+    assert names == [check.__name__ for check in CHECKS]
+
+
+def test_a_row_that_came_late_is_judged_at_its_time() -> None:
+    rows = list(Story().add(0).rows)
+    late = next(row for row in rows if row.kind == "journal.synced")
+    rows.remove(late)
+    log = TraceLog()
+    log.add(rows)
+    log.settle()
+    log.add([late])
+    log.settle()
+    assert log.events[-1].kind == "journal.synced"
+    assert broken(check_all(log)) == []
+
+
+# Properties
+
+
+@given(st.data())
+def test_what_happens_on_other_nodes_meanwhile_changes_no_verdict(data: st.DataObject) -> None:
+    """Moving an entry's steps on different bookies past each other keeps every verdict."""
+    case = data.draw(st.sampled_from(CASES))
+    events = data.draw(st.sampled_from([case.valid, case.broken])).events
+    before = check_all(events, [case.check])[0].outcome
+    order = list(events)
+    for place in data.draw(st.lists(st.integers(0, max(0, len(order) - 2)), max_size=20)):
+        one, other = order[place : place + 2]
+        if _independent(one, other):
+            order[place : place + 2] = other, one
+    assert check_all(_renumbered(order), [case.check])[0].outcome is before
+
+
+@given(st.data())
+def test_what_is_not_seen_is_never_taken_for_broken(data: st.DataObject) -> None:
+    """A trace that ends earlier is a correct run's, too."""
+    case = data.draw(st.sampled_from(CASES))
+    events = case.valid.events
+    upto = data.draw(st.integers(0, len(events)))
+    before_the_end = [event for event in events[:upto] if event.node != EPILOGUE]
+    assert broken(check_all(before_the_end, [case.check])) == []
+
+
+@given(st.data())
+def test_node_names_and_ledger_ids_do_not_matter(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(CASES))
+    events = data.draw(st.sampled_from([case.valid, case.broken, case.unknown])).events
+    shift = data.draw(st.integers(0, 2**40))
+    moved = [
+        event._replace(ledger=event.ledger + shift if event.ledger >= 0 else -1) for event in events
+    ]
+    assert check_all(moved, [case.check])[0].outcome is check_all(events, [case.check])[0].outcome
+
+
+STORED = ("memtable.put", "journal.appended", "journal.synced")
+
+
+def _independent(one: Event, other: Event) -> bool:
+    """Whether the two steps are taken on different bookies and neither led to the other."""
+    on_bookies = one.kind in STORED and other.kind in STORED
+    return on_bookies and one.node != other.node and other.cause != one.seq
+
+
+def _renumbered(events: list[Event]) -> list[Event]:
+    """The same events at times in their new order; causes keep pointing at them."""
+    place = {event.seq: number for number, event in enumerate(events)} | {-1: -1}
+    times = sorted(event.time_us for event in events)
+    return [
+        event._replace(seq=number, time_us=time_us, cause=place[event.cause])
+        for number, (event, time_us) in enumerate(zip(events, times, strict=True))
+    ]

@@ -1,0 +1,327 @@
+"""What a check cannot know it does not judge: the promise is then unknown, not broken."""
+
+import pytest
+
+from labkit.system.check import EPILOGUE, Outcome
+from labkit.system.check.absence import BriefAbsenceIsNoLoss
+from labkit.system.check.callers import StepsEnd
+from labkit.system.check.chain import OnlyOneLedgerOpenAtATime
+from labkit.system.check.durability import AcknowledgedIsDurable
+from labkit.system.check.fencing import FenceIsDurableBeforeItsAnswer
+from labkit.system.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.system.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
+from labkit.system.check.promise import Check
+from labkit.system.check.reading import NothingBeyondLacIsRead
+from labkit.system.check.specification import NoOutOfOrderEntries, TypeOK
+from labkit.system.check.specification_end import LedgerIsClosed
+from labkit.system.check.writing import AckQuorumIsReached, WriteSetIsRight
+from tests.system.check.caller_cases import Answered
+from tests.system.check.cases import TOPIC, chain, written
+from tests.system.check.cluster_cases import gone, hung
+from tests.system.check.story import B0, B1, B2, B3, R, Story, W
+
+
+def back_too_late(events_before_the_loss: int) -> Story:
+    """b2 was away, and registers again before the auditor, which has decided, takes it for lost."""
+    story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
+    story.tell(B0, "auditor.delay", note="600 s").tell(B2, "node.killed").close(1)
+    story.tell(B2, "bookie.registered")
+    for _ in range(events_before_the_loss):
+        story.tell(B0, "journal.synced")
+    return story.lost(B2)
+
+
+def misled(kind: str, source: str = B0, target: str = "reader") -> Story:
+    """An answer of an earlier question arrives behind, or once more."""
+    story = written().tell(source, kind, peer=target).tell("reader", "read.sent", peer=B0)
+    return story.tell("reader", "lac.read", -1)
+
+
+@pytest.mark.parametrize(
+    ("check", "story"),
+    [
+        (BriefAbsenceIsNoLoss, back_too_late(0)),
+        (ReadersLearnWhatIsConfirmed, misled("message.swapped")),
+        (ReadersLearnWhatIsConfirmed, misled("message.copied")),
+        (ReadersLearnWhatIsConfirmed, misled("message.copied", "reader", B0)),
+    ],
+)
+def test_what_may_be_old_news_breaks_no_promise(check: type[Check], story: Story) -> None:
+    assert story.verdict(check).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("asked", "outcome"), [(B2, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_reader_of_an_ensemble_that_was_replaced_need_not_learn_what_is_confirmed(
+    asked: str, outcome: Outcome
+) -> None:
+    story = Story().tell(W, "ensemble.set", 0, note=f"{B0},{B1},{B3}").add(0, 1)
+    for bookie in (B0, B1, asked):
+        story.tell("reader", "read.sent", peer=bookie)
+    assert (
+        story.tell("reader", "lac.read", -1).verdict(ReadersLearnWhatIsConfirmed).outcome is outcome
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait_ms"),
+    [
+        ("link.cut", 30_000),
+        ("link.healed", 1000),
+        ("message.lost", 10_000),
+        ("metadata.hung", 1000),
+    ],
+)
+def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
+    kind: str, wait_ms: int
+) -> None:
+    story = gone().tell(B1, kind, peer="zk", note="4 s").wait(wait_ms)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+def test_an_auditor_that_was_started_after_an_outage_does_not_know_of_it() -> None:
+    restarted = hung().tell(B0, "node.killed").tell(B0, "node.started").lost(B2)
+    assert restarted.verdict(SilenceIsNoLoss).outcome is Outcome.UNKNOWN
+    assert hung().lost(B2).verdict(SilenceIsNoLoss).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("asks", "outcome"), [(B1, Outcome.UNKNOWN), (B0, Outcome.INVALID)])
+def test_a_bookie_that_waits_for_an_answer_that_was_lost_before_need_not_register_yet(
+    asks: str, outcome: Outcome
+) -> None:
+    story = written().tell(B1, "bookie.registered").tell(asks, "message.lost", peer="zk")
+    story.tell(B1, "bookie.unregistered", note="nothing heard for 4 s").wait(10_000)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is outcome
+
+
+def test_a_bookie_that_every_node_saw_back_in_time_is_not_lost() -> None:
+    assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("back_for_ms", "outcome"), [(10, Outcome.VALID), (300, Outcome.INVALID)])
+def test_a_bookie_is_back_only_once_every_node_may_have_heard_of_it(
+    back_for_ms: int, outcome: Outcome
+) -> None:
+    story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
+    story.tell(B0, "auditor.delay", note="1 s").tell(B2, "node.killed").wait(1500)
+    story.tell(B2, "bookie.registered").wait(back_for_ms).tell(B2, "session.lost").lost(B2)
+    assert story.verdict(BriefAbsenceIsNoLoss).outcome is outcome
+
+
+def test_a_writer_that_recovers_its_ledger_twice_at_once_stays_a_recoverer_until_both_end() -> None:
+    """A broker opens a topic again before its first attempt has ended."""
+    story = written().tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}")
+    story.tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}").tell(W, "recovery.ended", 1)
+    assert story.push(0).verdict(NoOutOfOrderEntries).outcome is not Outcome.INVALID
+
+
+def test_a_session_that_ends_elsewhere_takes_no_time_from_a_bookie_whose_answer_was_lost() -> None:
+    story = gone().tell("zk", "message.lost", peer=B1).wait(4000)
+    story.tell(B0, "session.lost", note="nothing heard for 4 s").wait(4000)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "outcome"),
+    [(B0, R, Outcome.UNKNOWN), (R, B0, Outcome.UNKNOWN), (B0, W, Outcome.INVALID)],
+)
+def test_a_second_answer_to_an_old_question_does_not_answer_a_fence(
+    source: str, target: str, outcome: Outcome
+) -> None:
+    story = written().tell(source, "message.copied", peer=target)
+    story.tell(R, "recovery.started").tell(R, "fence.sent", peer=B0)
+    story.tell(R, "fence.answered", peer=B0).tell(B0, "journal.synced", 0)
+    assert story.verdict(FenceIsDurableBeforeItsAnswer).outcome is outcome
+
+
+def recovered_twice_at_once() -> Story:
+    """The first recovery reads on while the second looks for the end."""
+    story = written().fence(B0, B1, node=R)
+    return story.tell(R, "recovery.started", note=f"0:{B0},{B1},{B2}")
+
+
+def test_reads_of_a_closed_ledger_need_no_fence_though_a_second_recovery_is_under_way() -> None:
+    check = FenceIsDurableBeforeItsAnswer
+    still_open = recovered_twice_at_once().read(0, B2, node=R).tell(B2, "bookie.registered")
+    assert still_open.verdict(check).outcome is Outcome.INVALID
+    closed = recovered_twice_at_once().end(1, R).read(0, B2, node=R)
+    assert closed.tell(B2, "bookie.registered").verdict(check).outcome is Outcome.VALID
+
+
+def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again_is_not() -> None:
+    def unanswered() -> Story:
+        story = written().fence(B0, B1, node=EPILOGUE)
+        return story.tell(EPILOGUE, "recovery.failed", note="MetadataUnavailableError")
+
+    assert unanswered().verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
+    again = unanswered().fence(B0, B1, node=EPILOGUE)
+    assert again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
+
+
+def test_a_deletion_whose_answer_was_lost_may_come_while_the_ledger_is_recovered() -> None:
+    def not_there(*, deleting: bool) -> Story:
+        story = written()
+        if deleting:
+            story.tell(W, "ledger.deleting")
+        story.fence(B0, B1, node=EPILOGUE)
+        gone = "BKNoSuchLedgerExistsOnMetadataServerException"
+        story.tell(EPILOGUE, "recovery.failed", note=gone)
+        return story.tell(EPILOGUE, "ledger.unreadable")
+
+    assert not_there(deleting=True).verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
+    assert not_there(deleting=False).verdict(LedgerIsClosed).outcome is Outcome.INVALID
+    there_again = not_there(deleting=True).fence(B0, B1, node=EPILOGUE)
+    assert there_again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("recoverer", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
+def test_a_ledger_that_another_node_has_fenced_may_be_closed_though_no_node_says_so(
+    recoverer: str, outcome: Outcome
+) -> None:
+    def rolled_after(story: Story) -> Outcome:
+        rolled = story.tell(W, "ledger.rolled", ledger=8, note=f"{TOPIC}: full")
+        return rolled.verdict(OnlyOneLedgerOpenAtATime).outcome
+
+    assert rolled_after(chain(rolled=(7,)).fence(B0, B1, node=recoverer)) is outcome
+    only_begun = chain(rolled=(7,)).tell(recoverer, "recovery.started")
+    assert rolled_after(only_begun) is Outcome.INVALID
+    fenced_later = chain(close=False).fence(B0, B1, node=recoverer)
+    assert fenced_later.verdict(OnlyOneLedgerOpenAtATime).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("rotted", "outcome"), [((B0, B2), Outcome.INVALID), ((B0, B1), Outcome.UNKNOWN)]
+)
+def test_a_step_may_last_where_the_disks_with_all_copies_of_an_entry_failed(
+    rotted: tuple[str, ...], outcome: Outcome
+) -> None:
+    story = Answered("E=3 Qw=2 Qa=2")
+    for bookie in rotted:
+        story.tell(bookie, "disk.rotted")
+    for bookie in (B0, B1):
+        story.tell("reader", "read.failed", 0, peer=bookie)
+    assert story.outlasts(has_ended=False).verdict(StepsEnd).outcome is outcome
+
+
+@pytest.mark.parametrize("check", [AckQuorumIsReached, WriteSetIsRight])
+def test_a_node_that_writes_and_recovers_confirms_with_either_ensemble(check: type[Check]) -> None:
+    """A broker lost its topic and takes it again, while its former writer is still there."""
+
+    def confirmed(changed_by: str) -> Outcome:
+        story = Story("E=3 Qw=3 Qa=3").store(0)
+        story.tell(changed_by, "recovery.started", note=f"0:{B0},{B1},{B2}")
+        story.tell(changed_by, "ensemble.deferred", 0, note=f"{B0},{B3},{B2}")
+        return story.confirm(0, changed_by).verdict(check).outcome
+
+    assert confirmed(W) is Outcome.UNKNOWN
+    assert confirmed(R) is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("bookie", "outcome"), [(B2, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_node_that_recovers_twice_at_once_sends_to_either_ensemble(
+    bookie: str, outcome: Outcome
+) -> None:
+    """A broker lost its session in mid-recovery, and has opened the topic again."""
+    story = Story().fence(B0, B1).fence(B0, B1)
+    story.tell(R, "ensemble.set", 0, note=f"{B0},{B1},b9").end(0)
+    story.push(0, R).send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, bookie, node=R)
+    assert story.verdict(WriteSetIsRight).outcome is outcome
+
+
+def test_a_node_that_recovers_again_sends_to_the_ensemble_that_is_left() -> None:
+    story = Story().fence(B0, B1).tell(R, "recovery.failed").fence(B0, B1)
+    story.tell(R, "ensemble.set", 0, note=f"{B0},{B1},b9").push(0, R)
+    story.send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, B2, node=R)
+    assert story.verdict(WriteSetIsRight).outcome is Outcome.INVALID
+
+
+def recovered_and_read(reader: str) -> Story:
+    """The reader learns how far the ledger is confirmed while R recovers it, and R's recovery then
+    gets an entry that is not confirmed.
+    """
+    story = written().store(2).fence(B0, B1, lac=0)
+    return story.tell(reader, "lac.read", 0).read(2, B0, node=R)
+
+
+@pytest.mark.parametrize(
+    ("reader", "gets", "outcome"),
+    [
+        (R, R, Outcome.UNKNOWN),
+        (R, "stranger", Outcome.INVALID),
+        ("stranger", "stranger", Outcome.INVALID),
+        ("stranger", R, Outcome.VALID),
+    ],
+)
+def test_a_node_that_recovers_and_reads_may_get_for_its_recovery_what_is_not_confirmed(
+    reader: str, gets: str, outcome: Outcome
+) -> None:
+    story = recovered_and_read(reader).read(2, B0, node=gets).read(1, B0, node="another")
+    assert story.verdict(NothingBeyondLacIsRead).outcome is outcome
+
+
+@pytest.mark.parametrize(("reader", "outcome"), [(R, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_node_that_recovers_and_reads_may_read_without_a_fence(
+    reader: str, outcome: Outcome
+) -> None:
+    story = written().tell(reader, "lac.read", 1).fence(B0, B1, lac=0).read(1, B2, node=R)
+    verdict = story.tell(B2, "bookie.registered").verdict(FenceIsDurableBeforeItsAnswer)
+    assert verdict.outcome is outcome
+
+
+def written_and_recovered(recoverer: str) -> Story:
+    """A node recovers the ledger to which the writer adds, and pushes again what it finds."""
+    story = written().fence(B0, B1, node=recoverer, lac=-1)
+    return story.push(2).push(0, recoverer).push(3).push(1, recoverer)
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_what_a_recovery_pushes_again_is_not_a_new_entry_on_the_writers_node_either(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer).tell(recoverer, "lac.read", 1).push(4)
+    assert story.verdict(NoOutOfOrderEntries).outcome is Outcome.VALID
+    assert story.push(6).verdict(NoOutOfOrderEntries).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_what_a_writer_pushes_while_its_node_recovers_the_ledger_may_be_the_last_entry(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer)
+    assert story.close(3, recoverer).verdict(TypeOK).outcome is Outcome.VALID
+    assert written_and_recovered(recoverer).close(4).verdict(TypeOK).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_readers_need_not_learn_what_a_recovery_announces_on_the_writers_node_either(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer).tell(recoverer, "lac.read", 1)
+    story.push(1, recoverer).confirm(1, recoverer)
+    for bookie in (B0, B1):
+        story.tell("reader", "read.sent", peer=bookie)
+    verdict = story.tell("reader", "lac.read", 0).verdict(ReadersLearnWhatIsConfirmed)
+    assert verdict.outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("kind", ["ledger.deleting", "ledger.deleted"])
+def test_readers_need_not_learn_what_was_confirmed_in_a_deleted_ledger(kind: str) -> None:
+    def learned(story: Story) -> Outcome:
+        for bookie in (B0, B1, B2):
+            story.tell("reader", "read.sent", peer=bookie)
+        story.tell("reader", "lac.read", -1)
+        return story.verdict(ReadersLearnWhatIsConfirmed).outcome
+
+    assert learned(Story().add(0, 1)) is Outcome.INVALID
+    assert learned(Story().add(0, 1).tell(W, kind)) is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("recoverer", "outcome"), [(W, Outcome.UNKNOWN), (R, Outcome.INVALID)])
+def test_what_a_node_confirms_after_its_recovery_failed_may_be_what_the_recovery_found(
+    recoverer: str, outcome: Outcome
+) -> None:
+    story = written().store(2).fence(B0, B1, node=recoverer).tell(recoverer, "recovery.failed")
+    verdict = story.confirm(2).close(1, "another").verdict(AcknowledgedIsDurable)
+    assert verdict.outcome is outcome

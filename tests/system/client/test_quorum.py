@@ -1,0 +1,63 @@
+from itertools import combinations, product
+
+import pytest
+
+from labkit.system.client.quorum import is_covered
+from labkit.system.client.striping import write_set
+
+SIZES = [(e, qw, qa) for e, qw, qa in product(range(1, 7), repeat=3) if e >= qw >= qa]
+
+
+def hides_an_acked_entry(known: set[int], e: int, qw: int, qa: int) -> bool:
+    """Whether some entry can have Qa acknowledgements from bookies that all stay silent."""
+    return any(
+        not known.intersection(acked)
+        for first in range(e)
+        for acked in combinations([(first + i) % e for i in range(qw)], qa)
+    )
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_covered_means_that_no_acked_entry_can_be_hidden(sizes: tuple[int, int, int]) -> None:
+    places = range(sizes[0])
+    for count in range(sizes[0] + 1):
+        for known in map(set, combinations(places, count)):
+            assert is_covered(known, *sizes) is not hides_an_acked_entry(known, *sizes), known
+
+
+@pytest.mark.parametrize(
+    ("known", "sizes", "covered"),
+    [
+        ({0}, (3, 3, 2), False),
+        ({0, 1}, (3, 3, 2), True),
+        ({0, 2}, (4, 2, 2), True),
+        ({0, 1, 3, 4}, (6, 3, 2), True),
+        ({0, 1, 3}, (5, 3, 2), False),
+        ({0, 1, 2}, (5, 3, 2), False),
+    ],
+)
+def test_coverage_of_the_worked_examples(
+    known: set[int], sizes: tuple[int, int, int], covered: bool
+) -> None:
+    assert is_covered(known, *sizes) is covered
+
+
+def test_stripes_of_four_bookies_go_round() -> None:
+    assert [write_set(entry_id, 4, 3) for entry_id in range(5)] == [
+        (0, 1, 2),
+        (1, 2, 3),
+        (2, 3, 0),
+        (3, 0, 1),
+        (0, 1, 2),
+    ]
+
+
+def test_stripe_of_a_late_entry_is_of_its_absolute_id() -> None:
+    assert write_set(2**31 + 1, 3, 2) == ((2**31 + 1) % 3, (2**31 + 2) % 3)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_every_bookie_stores_as_many_entries_as_the_others(sizes: tuple[int, int, int]) -> None:
+    e, qw, _ = sizes
+    stored = [place for entry_id in range(e) for place in write_set(entry_id, e, qw)]
+    assert sorted(stored) == sorted(list(range(e)) * qw)

@@ -1,0 +1,286 @@
+"""Fencing and recovery, with bookies that hold what the test puts there.
+
+E = Qw = 3 and Qa = 2 where nothing else is said; entry n has 10 bytes of payload.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from labkit.system.client.ensemble import with_ensemble
+from labkit.system.client.quorum import Verdict, judge
+from labkit.system.client.recovery import LedgerRecovery
+from labkit.system.model.entry import Entry, decode_entry
+from labkit.system.model.errors import (
+    BKException,
+    BKLedgerFencedException,
+    BKLedgerRecoveryException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKReadException,
+    BKUnauthorizedAccessException,
+)
+from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.system.model.wire import AddBatch, Flag, ReadRequest
+from tests.system.client.recovering import end, numbered, payloads, recovered, serving
+from tests.system.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+FENCE_FIRST = Flag.FENCE | Flag.HIGH_PRIORITY
+
+
+# Where the ledger ends
+
+
+async def test_empty_ledger_is_closed_without_entries() -> None:
+    script = serving()
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, -1, 0)
+    assert all(bookie.fenced for bookie in script.bookies)
+
+
+async def test_acknowledged_entries_and_those_found_behind_them_are_kept() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    script.put(1, 0, 1, 2)
+    script.put(2, 1, 0, 2)
+    script.put(3, 2, 1)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 3, 40)
+    assert await payloads(reader) == numbered(4)
+
+
+async def test_what_is_found_once_is_written_back_to_its_whole_write_set() -> None:
+    script = serving()
+    script.put(0, -1, 1)
+    await recovered(script)
+    await until(lambda: all(0 in bookie.entries for bookie in script.bookies))
+    adds = [r for bookie in script.bookies for r in bookie.asked if isinstance(r, AddBatch)]
+    assert [add.flags for add in adds] == [Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY] * 3
+    entry = decode_entry(script.bookies[2].entries[0], script.digest, LEDGER, 0)
+    assert (entry.payload, entry.length, entry.last_add_confirmed) == (b"entry 0000", 10, -1)
+
+
+async def test_entries_that_were_confirmed_before_are_not_written_again() -> None:
+    script = serving()
+    for entry_id in range(5):
+        script.put(entry_id, entry_id - 1, 0, 1, 2)
+    await recovered(script)
+    assert [sorted(set(bookie.adds)) for bookie in script.bookies] == [[4]] * 3
+
+
+async def test_length_is_that_of_the_last_entry_when_nothing_is_found_behind_it() -> None:
+    script = serving()
+    for entry_id in range(3):
+        script.put(entry_id, entry_id - 1, 0, 1, 2)
+    script.metadata = replace(
+        script.metadata, segments=(*script.metadata.segments, Segment(3, ("b3", "b2", "b1")))
+    )
+    await script.manager.write(LEDGER, script.metadata, 0)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 2, 30)
+
+
+async def test_recovery_begins_behind_the_last_segments_start_at_the_earliest() -> None:
+    """Its bookies may know nothing; the metadata does."""
+    script = serving(spares=3)
+    for entry_id in range(5):
+        script.put(entry_id, entry_id - 1, 0, 1, 2)
+    metadata = with_ensemble(script.metadata, 5, ("b4", "b5", "b6"))
+    await script.manager.write(LEDGER, metadata, 0)
+    script.put(5, 4, 3)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 5, 60)
+    assert reader.metadata.segments == metadata.segments
+    assert await payloads(reader) == numbered(6)
+    assert not any(bookie.fenced for bookie in script.bookies[:3])
+
+
+async def test_closed_ledger_is_opened_without_a_word_to_any_bookie() -> None:
+    script = serving()
+    await script.manager.write(LEDGER, script.metadata.closed(4, 50), 0)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 4, 50)
+    assert not any(bookie.asked for bookie in script.bookies)
+    assert script.recorded("recovery.started") == []
+
+
+async def test_wrong_password_recovers_nothing() -> None:
+    script = serving()
+    with pytest.raises(BKUnauthorizedAccessException):
+        await script.client.open_ledger(LEDGER, password=b"wrong")
+    assert (await script.stored_metadata()).state is LedgerState.OPEN
+
+
+async def test_recovery_of_a_ledger_that_was_deleted_meanwhile_says_that_there_is_none() -> None:
+    script = serving()
+    await script.manager.delete(LEDGER)
+    recovery = LedgerRecovery(LEDGER, script.metadata, 0, script.client.context)
+    with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
+        await recovery.run()
+    assert script.recorded("recovery.failed") == [("recovery.failed", -1, "")]
+
+
+# What answers prove
+
+
+NO = [BKNoSuchEntryException(""), BKNoSuchLedgerExistsException("")]
+SILENT = BKReadException("")
+FOUND = Entry(LEDGER, 0, -1, 0, b"")
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ([], Verdict.UNKNOWN),
+        ([NO[0]], Verdict.UNKNOWN),
+        ([NO[0], NO[1]], Verdict.LOST),
+        ([NO[0], SILENT, SILENT], Verdict.UNKNOWN),
+        ([SILENT, SILENT, SILENT], Verdict.UNKNOWN),
+        ([SILENT, SILENT, FOUND], Verdict.FOUND),
+        ([NO[0], FOUND], Verdict.FOUND),
+        ([NO[0], SILENT, NO[0]], Verdict.LOST),
+    ],
+)
+def test_entry_is_lost_only_if_too_few_are_left_to_have_acknowledged_it(
+    answers: list[Entry | BKException], verdict: Verdict
+) -> None:
+    assert judge(answers, write_quorum=3, ack_quorum=2) is verdict
+
+
+async def test_entry_that_cannot_be_read_is_not_taken_for_the_end() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    script.put(1, 0, 0, 1)
+    script.bookies[0].unreadable = [1]
+    script.bookies[1].unreadable = [1]
+    with pytest.raises(
+        BKLedgerRecoveryException, match="whether entry 1 was stored is not known yet"
+    ):
+        await script.client.open_ledger(LEDGER)
+    assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
+    script.bookies[1].unreadable = []
+    assert await payloads(await recovered(script)) == numbered(2)
+
+
+async def test_recovery_fails_while_too_few_bookies_can_be_fenced() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    for bookie in script.bookies[1:]:
+        bookie.die()
+    with pytest.raises(BKLedgerRecoveryException, match="no answer from b2, b3"):
+        await script.client.open_ledger(LEDGER)
+    assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
+    assert ("fence.failed", -1, "b2") in script.recorded("fence.failed")
+    for bookie in script.bookies[1:]:
+        bookie.is_up = True
+    other = script.new_client("another")
+    assert end((await recovered(script, other)).metadata) == (LedgerState.CLOSED, 0, 10)
+
+
+async def test_ledger_in_recovery_has_no_token_by_which_its_creator_knew_it() -> None:
+    script = serving()
+    await script.manager.write(LEDGER, replace(script.metadata, c_token=9), 0)
+    for bookie in script.bookies[1:]:
+        bookie.die()
+    with pytest.raises(BKLedgerRecoveryException):
+        await script.client.open_ledger(LEDGER)
+    metadata = await script.stored_metadata()
+    assert (metadata.state, metadata.c_token) == (LedgerState.IN_RECOVERY, 0)
+
+
+async def test_one_silent_bookie_does_not_hold_recovery_up() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    script.bookies[0].serves = False
+    assert end((await recovered(script)).metadata) == (LedgerState.CLOSED, 0, 10)
+
+
+# The fence
+
+
+async def test_writer_of_a_recovered_ledger_is_stopped() -> None:
+    script = serving()
+    writer = script.writer()
+    assert await writer.add(b"entry 0000") == 0
+    reader = await recovered(script, script.new_client("another"))
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"late")
+    with pytest.raises(BKLedgerFencedException):
+        writer.add(b"later")
+    assert await payloads(reader) == numbered(1)
+
+
+async def test_all_recovery_reads_fence_with_high_priority() -> None:
+    script = serving()
+    await recovered(script)
+    reads = [
+        (r.entry_id, r.flags)
+        for bookie in script.bookies
+        for r in bookie.asked
+        if isinstance(r, ReadRequest)
+    ]
+    assert sorted(set(reads)) == [(-1, Flag.FENCE), (0, FENCE_FIRST)]
+
+
+async def late_add(script: Script) -> tuple[asyncio.Future[int], LedgerMetadata]:
+    """Entry 0 reaches b2 and, after the ledger was recovered without b2's copy, b3; while the
+    ledger's bookies are fenced b3 cannot be reached.
+    """
+    b1, b2, b3 = script.bookies
+    writer = script.writer()
+    b1.serves = b3.serves = False
+    added = writer.add(b"entry 0000")
+    await until(lambda: b2.entries and b3.asked)
+    [on_its_way] = b3.asked
+    b1.serves = True
+    kept, b2.entries = b2.entries, {}  # b2 is slow: it answers later than the others are needed
+    b2.serves = False
+    recovering = asyncio.create_task(script.new_client("another").open_ledger(LEDGER))
+    await until(lambda: b2.reads == [-1])
+    b2.serves = True
+    b2.serve(b2.connections[-1], b2.asked[-1])
+    b2.serves = False
+    await until(lambda: 0 in b3.reads)
+    b3.serves = True
+    b3.serve(b3.connections[-1], b3.asked[-1])
+    reader = await recovering
+    b2.entries = kept
+    b3.serve(b3.connections[0], on_its_way)
+    return added, reader.metadata
+
+
+async def test_late_add_to_a_bookie_that_the_first_fence_missed_is_refused() -> None:
+    added, metadata = await late_add(serving())
+    assert metadata.last_entry_id == -1
+    with pytest.raises(BKLedgerFencedException):
+        await added
+
+
+async def test_without_fencing_reads_that_late_add_is_acknowledged_and_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """BookKeeper issue 2614."""
+    monkeypatch.setattr(LedgerRecovery, "fence_key_of_reads", lambda self: b"")
+    added, metadata = await late_add(serving())
+    assert metadata.last_entry_id == -1
+    assert await added == 0
+
+
+# What is reported
+
+
+async def test_every_step_of_a_recovery_is_reported() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    await recovered(script)
+    kinds = [row.kind for row in script.rows if row.kind.partition(".")[0] != "read"]
+    assert kinds[:4] == ["recovery.started", "fence.sent", "fence.sent", "fence.sent"]
+    assert "fence.answered" in kinds
+    assert kinds[-2:] == ["ledger.closed", "recovery.ended"]
+    steps = [(row.entry, row.size) for row in script.rows if row.kind == "ledger.closed"]
+    assert steps == [(0, 10)]
+    told = script.recorded("recovery.started", "recovery.covered", "recovery.ended")
+    assert [entry for _, entry, _ in told] == [-1, -1, 0]

@@ -1,0 +1,371 @@
+"""The writer's promises, with bookies that answer as the test says."""
+
+import asyncio
+import gc
+
+import pytest
+
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
+from labkit.system.model.entry import (
+    MAX_ENTRY_ID,
+    DigestType,
+    Entry,
+    decode_entry,
+    encode_entry,
+    make_digest,
+    make_master_key,
+)
+from labkit.system.model.errors import (
+    BKClientClosedException,
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    BKLedgerFencedException,
+    BKMetadataVersionException,
+    BKNotEnoughBookiesException,
+    BKUnauthorizedAccessException,
+)
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.model.wire import MAX_FRAME_SIZE, AddBatch, Code, encode_add
+from tests.system.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+
+def requests(script: Script, place: int) -> list[AddBatch]:
+    return [request for request in script.bookies[place].asked if isinstance(request, AddBatch)]
+
+
+async def test_each_entry_goes_to_its_write_set() -> None:
+    script = Script(4, 3, 2)
+    writer = script.writer()
+    for _ in range(5):
+        writer.add(b"")
+    await until(lambda: sum(len(bookie.adds) for bookie in script.bookies) == 15)
+    assert [bookie.adds for bookie in script.bookies] == [
+        [0, 2, 3, 4],
+        [0, 1, 3, 4],
+        [0, 1, 2, 4],
+        [1, 2, 3],
+    ]
+
+
+async def test_entry_is_confirmed_by_the_ack_that_completes_its_quorum() -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    added = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[2].ack(0)
+    assert not added.done()
+    assert writer.last_add_confirmed == -1
+    script.bookies[0].ack(0)
+    assert added.result() == 0
+    assert writer.last_add_confirmed == 0
+    script.bookies[1].ack(0)
+    assert writer.last_add_confirmed == 0
+
+
+async def test_second_ack_of_the_same_bookie_does_not_count() -> None:
+    script = Script(3, 3, 2)
+    added = script.writer().add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].ack(0)
+    script.bookies[0].ack(0)
+    assert not added.done()
+
+
+async def test_entries_are_confirmed_in_order_whatever_the_order_of_acks() -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    confirmed: list[int] = []
+    adds = [writer.add(b"x") for _ in range(4)]
+    for added in adds:
+        added.add_done_callback(lambda done: confirmed.append(done.result()))
+    await script.until_asked(4)
+    for bookie in script.bookies[:2]:
+        bookie.ack(3, 1, 2)
+    assert writer.last_add_confirmed == -1
+    assert not any(added.done() for added in adds)
+    for bookie in script.bookies[1:]:
+        bookie.ack(0)
+    assert writer.last_add_confirmed == 3
+    await asyncio.gather(*adds)
+    assert confirmed == [0, 1, 2, 3]
+
+
+async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    for number in range(3):
+        writer.add(b"xy")
+        await script.until_asked(number + 1)
+        if number:
+            script.bookies[0].ack(number - 1)
+    script.bookies[0].ack(2)
+    entries = [
+        decode_entry(request.entries[0], script.digest, LEDGER, request.entry_ids[0])
+        for request in requests(script, 0)
+    ]
+    assert [(entry.last_add_confirmed, entry.length) for entry in entries] == [
+        (-1, 2),
+        (-1, 4),
+        (0, 6),
+    ]
+
+
+async def test_all_bookies_of_a_write_set_get_the_same_bytes() -> None:
+    script = Script(3, 3, 2)
+    script.writer().add(b"same")
+    await script.until_asked(1)
+    assert len({requests(script, place)[0].entries[0] for place in range(3)}) == 1
+
+
+async def test_one_failure_is_borne_when_the_write_quorum_has_one_to_spare() -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    added = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].refuse(0, Code.IO_ERROR)
+    script.bookies[1].ack(0)
+    assert not added.done()
+    script.bookies[2].ack(0)
+    assert await added == 0
+
+
+async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    adds = [writer.add(b"x"), writer.add(b"y")]
+    await script.until_asked(2)
+    script.bookies[0].refuse(0, Code.IO_ERROR)
+    script.bookies[1].refuse(0, Code.READ_ONLY)
+    for added in adds:
+        with pytest.raises(BKNotEnoughBookiesException, match=r"b2 did not add entry 0 .*no other"):
+            await added
+    with pytest.raises(BKNotEnoughBookiesException, match=r"b1, b2 failed .*takes no writes"):
+        writer.add(b"z")
+    assert writer.last_add_confirmed == -1
+
+
+async def push_three_that_fail(*, closes: bool) -> None:
+    """A client is closed, or a bookie refuses."""
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    for _ in range(3):
+        writer.add(b"x")
+    await script.until_asked(3)
+    if closes:
+        script.client.close()
+    else:
+        for entry_id in range(3):
+            script.bookies[0].refuse(entry_id, Code.IO_ERROR)
+    await until(lambda: writer.is_ended)
+
+
+@pytest.mark.parametrize(("closes", "count"), [(False, 1), (True, 0)])
+async def test_adds_that_fail_together_and_that_nothing_awaits_are_one_complaint(
+    closes: bool, count: int
+) -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    await push_three_that_fail(closes=closes)
+    gc.collect()
+    assert len(complaints) == count
+
+
+async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    added = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].refuse(0, Code.IO_ERROR)
+    with pytest.raises(BKNotEnoughBookiesException):
+        await writer.confirmed()
+    with pytest.raises(BKNotEnoughBookiesException):
+        await added
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (Code.FENCED, BKLedgerFencedException),
+        (Code.UNAUTHORIZED, BKUnauthorizedAccessException),
+    ],
+)
+async def test_one_bookie_that_is_fenced_or_knows_another_key_stops_the_writer(
+    code: Code, error: type[Exception]
+) -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    added = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].refuse(0, code)
+    with pytest.raises(error):
+        await added
+    with pytest.raises(error):
+        writer.add(b"y")
+
+
+async def test_acks_after_the_end_confirm_nothing() -> None:
+    script = Script(3, 3, 2)
+    writer = script.writer()
+    added = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].refuse(0, Code.FENCED)
+    script.bookies[1].ack(0)
+    script.bookies[2].ack(0)
+    assert isinstance(added.exception(), BKLedgerFencedException)
+    assert writer.last_add_confirmed == -1
+
+
+async def test_lost_connection_fails_what_was_sent_and_the_next_add_connects_again() -> None:
+    script = Script(2, 2, 1)
+    writer = script.writer()
+    first = writer.add(b"x")
+    await script.until_asked(1)
+    script.bookies[0].drop()
+    script.bookies[1].ack(0)
+    assert await first == 0
+    failed = [(row.peer, row.note) for row in script.rows if row.kind == "add.failed"]
+    assert failed == [("b1", "BKBookieHandleNotAvailableException")]
+
+    def connected_again() -> bool:
+        writer.add(b"y")
+        return script.bookies[0].connect_count == 2
+
+    await until(connected_again)
+
+
+async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
+    script = Script(1, 1, 1)
+    script.bookies[0].is_up = False
+    with pytest.raises(
+        BKNotEnoughBookiesException, match=r"b1 cannot be reached: .*Connection refused"
+    ):
+        await script.writer().add(b"x")
+
+
+async def test_silence_is_a_timeout() -> None:
+    script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
+    with pytest.raises(BKNotEnoughBookiesException, match="b1 did not answer for entry 0 of"):
+        await script.writer().add(b"x")
+
+
+async def test_closed_client_fails_adds_and_does_not_connect() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    waiting = writer.add(b"x")
+    await script.until_asked(1)
+    script.client.close()
+    with pytest.raises(BKClientClosedException, match="client was closed"):
+        await waiting
+    other = script.writer()
+    with pytest.raises(BKClientClosedException):
+        await other.add(b"y")
+    assert script.bookies[0].connect_count == 1
+
+
+async def test_client_that_is_closed_while_it_connects_fails_its_adds() -> None:
+    script = Script(1, 1, 1)
+    waiting = script.writer().add(b"x")
+    script.client.close()
+    with pytest.raises(BKClientClosedException, match="client was closed"):
+        await waiting
+
+
+async def test_payload_above_the_limit_of_a_frame_is_refused_and_takes_no_id() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    with pytest.raises(BKIncorrectParameterException, match=f"at most {MAX_PAYLOAD_SIZE}"):
+        writer.add(bytes(MAX_PAYLOAD_SIZE + 1))
+    assert writer.last_add_pushed == -1
+    assert writer.length == 0
+
+
+def test_largest_payload_fits_into_a_frame_with_the_largest_digest() -> None:
+    digest = make_digest(DigestType.HMAC, b"password")
+    entry = Entry(LEDGER, MAX_ENTRY_ID, -1, 2**63 - 1, bytes(MAX_PAYLOAD_SIZE))
+    body = encode_add(make_master_key(b"password"), encode_entry(entry, digest))
+    assert LENGTH_SIZE + len(body) <= MAX_FRAME_SIZE
+
+
+async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    first, second = writer.add(b"one"), writer.add(b"two")
+    await script.until_asked(2)
+    script.bookies[0].ack(0)
+    await writer.close()
+    assert first.result() == 0
+    with pytest.raises(BKLedgerClosedException):
+        await second
+    with pytest.raises(BKLedgerClosedException):
+        writer.add(b"three")
+    metadata, _ = await script.manager.read(LEDGER)
+    assert (metadata.last_entry_id, metadata.length) == (0, 3)
+
+
+async def test_ledger_without_a_confirmed_entry_is_closed_with_a_length_of_zero() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    await writer.close()
+    metadata, _ = await script.manager.read(LEDGER)
+    assert (metadata.last_entry_id, metadata.length) == (-1, 0)
+
+
+async def test_ledger_closed_by_two_at_the_same_entry_is_closed_for_both() -> None:
+    script = Script(1, 1, 1)
+    one, other = script.writer(), script.writer()
+    await asyncio.gather(one.close(), other.close())
+    await one.close()
+    assert (await script.manager.read(LEDGER))[1] == 1
+
+
+async def test_ledger_closed_by_another_client_at_another_entry_is_an_error() -> None:
+    script = Script(1, 1, 1)
+    await script.manager.write(LEDGER, script.metadata.closed(5, 50), 0)
+    with pytest.raises(BKMetadataVersionException, match=r"at entry 5.* up to -1"):
+        await script.writer().close()
+
+
+async def test_every_event_of_an_add_names_its_entry() -> None:
+    script = Script(2, 2, 2)
+    script.writer().add(b"xyz")
+    await script.until_asked(1)
+    for bookie in script.bookies:
+        bookie.ack(0)
+    assert [(row.kind, row.entry, row.peer) for row in script.rows] == [
+        ("add.pushed", 0, ""),
+        ("add.sent", 0, "b1"),
+        ("add.sent", 0, "b2"),
+        ("add.acked", 0, "b1"),
+        ("add.acked", 0, "b2"),
+        ("lac.advanced", 0, ""),
+    ]
+
+
+async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
+    script = Script(1, 1, 1)
+    script.all_serve()
+    writer = script.writer()
+    assert await writer.add(b"x") == 0
+    await writer.close()
+    await writer.confirmed()
+
+
+async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
+    script = Script(3, 3, 2, spares=1)
+    writer = LedgerWriter(
+        LEDGER, script.metadata, 0, script.new_client("quiet", heard=False).context
+    )
+    adds = [writer.add(b"x") for _ in range(2)]
+    await script.until_asked(2, 0, 1, 2)
+    b1, b2, b3, b4 = script.bookies
+    b1.ack(0, 1)
+    assert writer.last_add_confirmed == -1
+    b2.refuse(0, Code.IO_ERROR)
+    await until(lambda: b4.adds == [0, 1])
+    b4.ack(0)
+    assert [added.done() for added in adds] == [True, False]
+    b3.ack(1)
+    assert await asyncio.gather(*adds) == [0, 1]
+    assert script.rows == []

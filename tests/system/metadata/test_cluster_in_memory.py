@@ -1,0 +1,153 @@
+"""The rules of a cluster's nodes, and of its bookies' registrations, that need no ZooKeeper."""
+
+import asyncio
+
+import pytest
+
+from labkit.system.metadata.cluster import (
+    ClusterInUseError,
+    NoClusterError,
+    check_instance_id,
+    format_cluster,
+    init_cluster,
+    init_new_cluster,
+    read_layout,
+)
+from labkit.system.metadata.ledger_layout import FLAT, HIERARCHICAL, ForeignLayoutError
+from labkit.system.metadata.registration import (
+    BOOKIE_RPC,
+    Endpoint,
+    all_bookies,
+    find_endpoint,
+    read_only_bookies,
+    register_bookie,
+    writable_bookies,
+)
+from labkit.system.model.errors import BKBookieHandleNotAvailableException
+from tests.system.client.memory_store import MemoryStore
+
+ID, OTHER_ID = "3c8c0f0e-0000-4000-8000-1234567890ab", "5f2e0d6e-0000-4000-8000-000000000000"
+ENDPOINTS = [Endpoint("other", "h", 1), Endpoint(BOOKIE_RPC, "h", 3181)]
+
+
+async def test_a_cluster_keeps_its_instance_id_and_its_layout() -> None:
+    store = MemoryStore()
+    assert await read_layout(store) is None
+    assert await init_cluster(store, ID, FLAT) == ID
+    assert await init_cluster(store, OTHER_ID) == ID
+    assert await read_layout(store) == FLAT
+    with pytest.raises(ForeignLayoutError, match="cannot be changed"):
+        await init_cluster(store, ID, HIERARCHICAL)
+    await check_instance_id(store, ID)
+    with pytest.raises(NoClusterError, match="is another one"):
+        await check_instance_id(store, OTHER_ID)
+
+
+async def test_a_new_cluster_is_created_only_where_none_exists() -> None:
+    store = MemoryStore()
+    await init_new_cluster(store, ID)
+    with pytest.raises(ClusterInUseError, match="/ledgers exists"):
+        await init_new_cluster(store, OTHER_ID)
+    await check_instance_id(store, ID)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_cluster_that_bookies_serve_is_not_formatted(read_only: bool) -> None:
+    store = MemoryStore()
+    await init_cluster(store, ID)
+    await register_bookie(store, "b", ENDPOINTS, read_only=read_only)
+    with pytest.raises(ClusterInUseError, match="stop them all first"):
+        await format_cluster(store, OTHER_ID)
+    await check_instance_id(store, ID)
+
+
+async def test_a_formatted_cluster_has_nothing_of_the_old_one() -> None:
+    store = MemoryStore()
+    await format_cluster(store, ID)
+    empty = sorted(await store.children("/ledgers"))
+    for path in ("/ledgers/00/0000/L0001", "/ledgers/cookies/b", "/ledgers/underreplication/x"):
+        await store.create(path, b"")
+    await format_cluster(store, OTHER_ID, FLAT)
+    assert sorted(await store.children("/ledgers")) == empty
+    assert await read_layout(store) == FLAT
+    await check_instance_id(store, OTHER_ID)
+
+
+async def test_cookies_go_first_so_that_no_old_bookie_starts_after_half_a_format() -> None:
+    deleted: list[str] = []
+
+    class Watched(MemoryStore):
+        async def delete(self, path: str, version: int = -1) -> None:
+            deleted.append(path)
+            await super().delete(path, version)
+
+    store = Watched()
+    await init_cluster(store, ID)
+    await store.create("/ledgers/00/0000/L0001", b"")
+    await store.create("/ledgers/cookies/b", b"")
+    await format_cluster(store, OTHER_ID)
+    assert deleted[:2] == ["/ledgers/cookies/b", "/ledgers/cookies"]
+
+
+async def test_nodes_that_come_while_a_cluster_is_formatted_go_too() -> None:
+    late = ["/ledgers/cookies/c"]
+
+    class Busy(MemoryStore):
+        async def delete(self, path: str, version: int = -1) -> None:
+            if path == "/ledgers/cookies" and late:
+                await self.create(late.pop(), b"")
+            await super().delete(path, version)
+
+    store = Busy()
+    await init_cluster(store, ID)
+    await store.create("/ledgers/cookies/b", b"")
+    await format_cluster(store, OTHER_ID)
+    assert await all_bookies(store) == []
+    await check_instance_id(store, OTHER_ID)
+
+
+async def test_a_bookie_is_in_the_list_of_what_it_takes_and_keeps_its_cookie() -> None:
+    store = MemoryStore()
+    assert [await writable_bookies(store), await all_bookies(store)] == [[], []]
+    await init_cluster(store, ID)
+    await register_bookie(store, "b", ENDPOINTS)
+    assert (await writable_bookies(store), await read_only_bookies(store)) == (["b"], [])
+    await register_bookie(store, "b", ENDPOINTS, read_only=True)
+    assert (await writable_bookies(store), await read_only_bookies(store)) == ([], ["b"])
+    await register_bookie(store, "b", ENDPOINTS)
+    assert (await writable_bookies(store), await read_only_bookies(store)) == (["b"], [])
+    await store.create("/ledgers/cookies/a", b"")
+    assert await all_bookies(store) == ["a"]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_bookies_endpoint_is_found_by_its_protocol(read_only: bool) -> None:
+    store = MemoryStore()
+    await register_bookie(store, "b", ENDPOINTS, read_only=read_only)
+    assert await find_endpoint(store, "b", BOOKIE_RPC) == ENDPOINTS[1]
+    for bookie_id, protocol in (("b", "http"), ("c", BOOKIE_RPC)):
+        with pytest.raises(BKBookieHandleNotAvailableException, match="is not registered with"):
+            await find_endpoint(store, bookie_id, protocol)
+
+
+async def test_a_registration_of_an_earlier_life_is_replaced() -> None:
+    store = MemoryStore()
+    await register_bookie(store, "b", [Endpoint(BOOKIE_RPC, "old", 1)])
+    await register_bookie(store, "b", ENDPOINTS)
+    assert await find_endpoint(store, "b", BOOKIE_RPC) == ENDPOINTS[1]
+    await register_bookie(store, "b", [Endpoint(BOOKIE_RPC, "old", 1)], read_only=True)
+    await register_bookie(store, "b", ENDPOINTS, read_only=True)
+    assert await find_endpoint(store, "b", BOOKIE_RPC) == ENDPOINTS[1]
+
+
+async def test_a_read_only_bookie_that_registers_again_is_never_among_the_writable_ones() -> None:
+    store = MemoryStore()
+    await init_cluster(store, ID)
+    await register_bookie(store, "b", ENDPOINTS, read_only=True)
+    seen: list[list[str]] = []
+    registering = asyncio.create_task(register_bookie(store, "b", ENDPOINTS, read_only=True))
+    while not registering.done():
+        seen.append(store.tree.children("/ledgers/available", None))
+        await asyncio.sleep(0)
+    assert seen == [["readonly"]] * len(seen)
+    assert len(seen) > 2

@@ -1,0 +1,39 @@
+"""Which bookie stands in which rack, as Pulsar writes it down."""
+
+import pytest
+
+from labkit.system.metadata.racks import RACKS, decode_racks, read_racks
+from labkit.system.model.errors import BKMetadataSerializationException
+from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
+
+WRITTEN_BY_PULSAR = (
+    b'{"default":{"10.0.0.1:3181":{"rack":"/rack1","hostname":"one"},'
+    b'"10.0.0.2:3181":{"rack":"rack2","hostname":null}},'
+    b'"other":{"bookie-3":{"rack":"/region/rack1"},"bookie-4":{"rack":"/"},"bookie-5":{}}}'
+)
+
+
+def test_every_group_says_where_its_bookies_stand() -> None:
+    assert decode_racks(WRITTEN_BY_PULSAR) == {
+        "10.0.0.1:3181": "/rack1",
+        "10.0.0.2:3181": "/rack2",
+        "bookie-3": "/region/rack1",
+    }
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"group": 1}', b'{"g": {"b": "/rack"}}', b"\xff"])
+def test_what_makes_no_sense_is_refused_with_what_it_should_be(data: bytes) -> None:
+    with pytest.raises(BKMetadataSerializationException, match=r"/bookies must be JSON"):
+        decode_racks(data)
+
+
+def test_racks_are_read_from_the_metadata_store() -> None:
+    async def rule(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        assert await read_racks(store) == {}
+        await store.create(RACKS, b"")
+        assert await read_racks(store) == {}
+        await store.set(RACKS, WRITTEN_BY_PULSAR, 0)
+        assert (await read_racks(store))["bookie-3"] == "/region/rack1"
+
+    run_metadata_world(rule)

@@ -1,0 +1,58 @@
+"""A bookie's storage over two disks in memory, to be killed and started again."""
+
+import errno
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.journal import journal_ids
+from labkit.system.storage.journal_scan import JournalScan
+from labkit.system.storage.store import LedgerStore
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk, SimDiskError
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
+from tests.system.storage.support import SMALL, store_over
+
+
+class Machine:
+    """A store's two disks in memory."""
+
+    def __init__(self) -> None:
+        self.journal, self.ledgers = SimDisk(), SimDisk()
+
+    def open(self, config: StorageConfig = SMALL) -> LedgerStore:
+        """Opening again without `close` is a kill of the process."""
+        return store_over(self.journal, self.ledgers, config)
+
+    def cut_power(self) -> None:
+        """Lose all that was not synced."""
+        self.journal = self.journal.after_crash(lost, Fuse())
+        self.ledgers = self.ledgers.after_crash(lost, Fuse())
+
+    @contextmanager
+    def syncs_that_fail(self, after: int) -> Iterator[None]:
+        """Syncs of the ledger directory's files, except the first ones."""
+        left = after
+
+        def watch(operation: Operation) -> None:
+            nonlocal left
+            if operation.kind == "sync":
+                left -= 1
+                if left < 0:
+                    raise SimDiskError(errno.EIO, f"{operation} failed")
+
+        self.ledgers.fuse.watch = watch
+        yield
+        self.ledgers.fuse.watch = None
+
+    def journal_records(self) -> list[tuple[int, int]]:
+        return [
+            (record.ledger_id, record.entry_id)
+            for file_id in journal_ids(self.journal)
+            for record in JournalScan(self.journal, file_id).records()
+        ]
+
+    def write_journal(self, file_id: int, *records: bytes) -> None:
+        header = struct.pack(">4si504x", b"BKLG", 6)
+        framed = b"".join(struct.pack(">i", len(record)) + record for record in records)
+        self.journal.create(f"current/{file_id:x}.txn").write(0, header + framed)

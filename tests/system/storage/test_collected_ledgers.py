@@ -1,0 +1,91 @@
+"""A ledger that garbage collection has dropped does not come back."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.system.model.errors import LedgerFencedException, NoLedgerException
+from labkit.system.storage.collected_ledgers import KEPT_S, CollectedLedgers
+from labkit.system.storage.store import LedgerStore
+from tests.system.storage.support import KEY, add, entry, kill, open_store
+
+LEDGER = 6
+LAC = bytes(20)
+
+
+def with_a_collected_ledger(folder: Path, *, fenced: bool = False) -> LedgerStore:
+    store = open_store(folder)
+    add(store, LEDGER, 0)
+    if fenced:
+        store.fence(LEDGER, KEY)
+    store.commit()
+    store.collected.add([LEDGER])
+    store.garbage.collect([LEDGER])
+    return store
+
+
+def test_a_collected_ledger_is_remembered_for_seven_days_after_the_last_request() -> None:
+    collected = CollectedLedgers()
+    collected.now(100)
+    collected.add([1, 2])
+    collected.now(100 + KEPT_S - 1)
+    assert 1 in collected
+    collected.now(100 + KEPT_S)
+    assert (1 in collected, 2 in collected) == (True, False)
+    collected.now(100 + 2 * KEPT_S)
+    assert 1 not in collected
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize("fenced", [False, True])
+def test_an_add_to_a_collected_ledger_is_answered_as_one_to_a_fenced_ledger(
+    tmp_path: Path, fenced: bool, recovery: bool
+) -> None:
+    store = with_a_collected_ledger(tmp_path, fenced=fenced)
+    with pytest.raises(LedgerFencedException, match="ledger 6 was deleted"):
+        store.add_entry(LEDGER, 1, entry(LEDGER, 1), KEY, recovery=recovery)
+    assert store.ledger_ids() == []
+
+
+def test_a_collected_ledger_is_not_created_by_a_fence_or_an_explicit_lac(tmp_path: Path) -> None:
+    store = with_a_collected_ledger(tmp_path)
+    with pytest.raises(NoLedgerException, match="ledger 6 was deleted"):
+        store.fence(LEDGER, KEY)
+    with pytest.raises(NoLedgerException, match="ledger 6 was deleted"):
+        store.set_explicit_lac(LEDGER, LAC, KEY)
+    assert store.ledger_ids() == []
+
+
+def test_an_add_that_comes_between_the_decision_and_the_collection_is_refused(
+    tmp_path: Path,
+) -> None:
+    store = open_store(tmp_path)
+    add(store, LEDGER, 0)
+    store.collected.add([LEDGER])
+    with pytest.raises(LedgerFencedException):
+        store.add_entry(LEDGER, 1, entry(LEDGER, 1), KEY)
+
+
+def test_a_restart_forgets_what_was_collected_as_in_bookkeeper(tmp_path: Path) -> None:
+    store = with_a_collected_ledger(tmp_path)
+    store.checkpoint()
+    kill(store)
+    store = open_store(tmp_path)
+    assert store.ledger_ids() == []
+    add(store, LEDGER, 1)
+    assert store.read_entry(LEDGER, 1) == entry(LEDGER, 1)
+
+
+def test_a_fence_that_replay_finds_holds_until_the_ledger_is_collected_again(
+    tmp_path: Path,
+) -> None:
+    store = with_a_collected_ledger(tmp_path, fenced=True)
+    kill(store)
+    store = open_store(tmp_path)
+    assert store.ledger_ids() == [LEDGER]
+    with pytest.raises(LedgerFencedException, match="a reader has recovered it"):
+        store.add_entry(LEDGER, 1, entry(LEDGER, 1), KEY)
+
+
+def test_a_ledger_is_remembered_for_seven_days() -> None:
+    assert KEPT_S == 604_800

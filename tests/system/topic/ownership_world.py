@@ -1,0 +1,108 @@
+"""A broker's ownership of bundles on a store in memory that the test plays."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
+from labkit.system.topic.ownership import (
+    BROKERS,
+    BrokerAddress,
+    NamespaceBundle,
+    TopicOwnership,
+    bundle_of,
+    decode_owner,
+    encode_owner,
+)
+from labkit.system.trace.recorder import Recorder, Row
+from labkit.worlds.sim.machine.loop import SimLoop
+from tests.system.client.memory_store import MemoryStore
+
+TOPIC = "persistent://public/default/t"
+OTHER_TOPIC = "persistent://public/default/a"
+BUNDLE, OTHER_BUNDLE = bundle_of(TOPIC), bundle_of(OTHER_TOPIC)
+A = BrokerAddress("a:8080", "pulsar://a:6650", web_url="http://a:8080")
+B = BrokerAddress("b:8080", "pulsar://b:6650", web_url="http://b:8080")
+NODE = f"{BROKERS}/{A.broker_id}"
+
+
+class Store(MemoryStore):
+    """A store that is there or not, and notes when it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down = False
+        self.gate: asyncio.Event | None = None
+        """While it is not set, answers wait."""
+        self.calls: list[tuple[str, float]] = []
+        self._when_new: list[Callable[[], None]] = []
+
+    def on_new_session(self, action: Callable[[], None]) -> None:
+        self._when_new.append(action)
+
+    def lose_session(self, *paths: str) -> None:
+        """With it go the ephemeral nodes."""
+        for path in paths:
+            with suppress(Exception):
+                self.tree.delete(path, ANY_VERSION)
+        for action in self._when_new:
+            action()
+
+    async def _call(self, name: str) -> None:
+        self.calls.append((name, asyncio.get_running_loop().time()))
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.is_down:
+            raise MetadataUnavailableError("it does not answer")
+
+    async def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        await self._call("create")
+        return await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
+
+    async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
+        await self._call("get")
+        return await super().get(path, on_change)
+
+    async def set(self, path: str, data: bytes, version: int) -> int:
+        await self._call("set")
+        return await super().set(path, data, version)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._call("delete")
+        await super().delete(path, version)
+
+
+class World:
+    """Broker A on a store that the test plays; what it records and reports."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.rows: list[Row] = []
+        recorder = Recorder("a", lambda: 0)
+        recorder.listen(self.rows.extend)
+        self.broker = TopicOwnership(self.store, A, recorder)
+        self.lost: list[list[NamespaceBundle]] = []
+        self.broker.when_lost(self.lost.append)
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        return [(row.kind, row.note) for row in self.rows]
+
+    def owner(self, bundle: NamespaceBundle = BUNDLE) -> tuple[BrokerAddress, bool] | None:
+        """What the bundle's node says; None if there is none."""
+        if not self.store.tree.exists(bundle.path, None):
+            return None
+        return decode_owner(self.store.tree.get(bundle.path, None)[0])
+
+    def put(self, owner: BrokerAddress, *, disabled: bool = False) -> None:
+        """Another session makes the bundle's node."""
+        self.store.tree.create(BUNDLE.path, encode_owner(owner, disabled=disabled), 2, False)
+
+
+def run(rule: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await rule(World())
+
+    SimLoop(time_limit_s=100).run(main())

@@ -1,0 +1,148 @@
+"""Managed ledgers in the simulated world: a story is what one client does there."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from labkit.system.check import broken, check_all
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.errors import LabkitError
+from labkit.system.topic.acknowledged import CursorState
+from labkit.system.topic.chain import NOWHERE, Position
+from labkit.system.topic.chain_reader import StoredEntry
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.formats import CursorNode, decode_cursor_node, decode_position
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.names import managed_ledger_path
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Fault
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.scenario_values import Value
+from labkit.worlds.sim.settings.triggers import START, Moment
+from labkit.worlds.sim.trace import Trace
+from tests.processor_time import processor_time
+
+TOPIC = "persistent://public/default/t"
+PATH = managed_ledger_path(TOPIC)
+NODE = f"{PATH}/s"
+"""Of the cursor `s`."""
+SMALL = ManagedLedgerConfig(max_entries_per_ledger=5)
+
+FAILURES: list[BaseException] = []
+"""What the stories of this run found wrong."""
+
+_GOOD_ENDS = ("story: done", "story: its node died", "story: its node is down")
+
+Tell = Callable[[BookKeeper], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Story(Value):
+    """A step that a test tells."""
+
+    tell: Tell
+    client: str = "p"
+    when: Moment = START
+    ledger: int = -1
+
+    def __str__(self) -> str:
+        return "story"
+
+    async def run(self, node: ClientNode) -> None:
+        try:
+            await self.tell(node.client)
+        except (AssertionError, pytest.fail.Exception) as error:
+            FAILURES.append(error)
+            raise LabkitError("the test has failed") from error
+
+
+def simulate(
+    *stories: Story, faults: tuple[Fault, ...] = (), bad_weather: int | None = None
+) -> Trace:
+    """Run them; every story comes to its end, unless its node dies, and no promise is broken.
+
+    `bad_weather` is the seed of a storm that hits everybody, and some are late then.
+
+    Bookies collect no garbage: one that has forgotten a deleted ledger, and its fence with it,
+    takes entries of an owner who was asleep all the time, as BookKeeper's do.
+    """
+    cluster = Cluster(4, gc_wait_time_ms=1_000_000)
+    scenario = Scenario(cluster, stories, faults, ends_in_power_cut=False)
+    if bad_weather is not None:
+        scenario = storm(scenario, bad_weather, 5, 300)
+    FAILURES.clear()
+    with processor_time():
+        trace = run(scenario)
+    for failure in FAILURES:
+        raise failure
+    failed = [e.note for e in trace.events if e.kind == "node.failed"]
+    assert failed == [], failed
+    ends = [e.note for e in trace.events if e.kind == "step.ended"]
+    assert len(ends) == len(stories) or bad_weather is not None, ends
+    odd = [end for end in ends if end not in _GOOD_ENDS]
+    assert odd == [], odd
+    found = broken(check_all(trace))
+    assert found == [], found
+    return trace
+
+
+def tell(tell: Tell) -> Trace:
+    """One client's story, and nothing goes wrong."""
+    return simulate(Story(tell))
+
+
+async def opened(client: BookKeeper, config: ManagedLedgerConfig = SMALL) -> ManagedLedger:
+    ledger = ManagedLedger(TOPIC, PATH, client, config)
+    await ledger.open()
+    return ledger
+
+
+async def stored(ledger: ManagedLedger, first: int, last: int) -> list[Position]:
+    """Entries of these numbers, all confirmed."""
+    futures = await ledger.append_all([b"%d" % number for number in range(first, last)])
+    return [await future for future in futures]
+
+
+async def all_entries(
+    ledger: ManagedLedger, start: Position = NOWHERE, at_once: int = 4
+) -> list[StoredEntry]:
+    """All entries from there on."""
+    found: list[StoredEntry] = []
+    while entries := await ledger.read(start, at_once, 1000):
+        found += entries
+        ledger_id, entry_id = entries[-1].position
+        start = ledger_id, entry_id + 1
+    return found
+
+
+async def read_all(ledger: ManagedLedger, start: Position = NOWHERE) -> list[int]:
+    """The numbers of all entries from there on."""
+    return [int(entry.data) for entry in await all_entries(ledger, start)]
+
+
+async def node_of(client: BookKeeper, path: str = NODE) -> CursorNode:
+    data, _ = await client.store.get(path)
+    return decode_cursor_node(data)
+
+
+async def states_in(client: BookKeeper, ledger_id: int) -> list[CursorState]:
+    """Everything that a cursor's ledger holds."""
+    reader = await client.open_ledger(ledger_id)
+    return [decode_position(entry.payload) async for entry in reader.read()]
+
+
+def found_by(cursor: ManagedCursor, positions: Sequence[Position]) -> list[int]:
+    return [number for number, each in enumerate(positions) if cursor.is_acknowledged(each)]
+
+
+async def with_cursor(
+    client: BookKeeper, entries: int = 10, **config: int
+) -> tuple[ManagedLedger, ManagedCursor, list[Position]]:
+    ledger = await opened(client, replace(SMALL, **config))
+    cursor = await ledger.open_cursor("s", "earliest", properties={"begun": 1})
+    return ledger, cursor, await stored(ledger, 0, entries)

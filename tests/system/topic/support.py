@@ -1,0 +1,53 @@
+"""What the tests of topics share."""
+
+from typing import Any
+
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.consumer import Consumer
+from labkit.system.topic.messages import Message
+from labkit.system.topic.producer import Producer
+
+HOUR_MS = 3_600_000
+
+
+class Clock:
+    """A wall clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+async def send_all(producer: Producer, payloads: list[bytes]) -> list[MessageId]:
+    futures = [producer.send(payload) for payload in payloads]
+    await producer.flush()
+    return [future.result() for future in futures]
+
+
+async def receive_all(consumer: Consumer, at_once: int = 1000) -> list[Message]:
+    messages: list[Message] = []
+    while received := await consumer.receive(at_once):
+        messages += received
+    return messages
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"message %d" % number for number in range(first, last)]
+
+
+def varint(value: int) -> bytes:
+    more = bytearray()
+    while value > 0x7F:
+        more.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*more, value])
+
+
+def field(number: int, value: Any) -> bytes:
+    """A protobuf field: bytes and text are length-delimited, numbers are varints."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data

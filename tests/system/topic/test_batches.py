@@ -1,0 +1,365 @@
+"""When messages become an entry: the producer of one partition, on a ledger that the test plays."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+import pytest
+
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE
+from labkit.system.model.errors import (
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    BKLedgerFencedException,
+)
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.append_queue import AwaitedEntry
+from labkit.system.topic.chain import Position
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.messages import (
+    OutgoingMessage,
+    decode_messages,
+    encode_in_batch,
+    encode_message,
+)
+from labkit.system.topic.producer import Batching, PartitionProducer, Producer
+from labkit.system.trace.recorder import Recorder, Row
+from labkit.worlds.sim.machine.loop import SimLoop
+from tests.system.topic.ledgers import NAME, PlayedLedger
+
+LARGEST = MAX_PAYLOAD_SIZE - 1024
+FENCED = BKLedgerFencedException("fenced")
+NOW_MS = 1_700_000_000_000
+
+
+class Ledger(PlayedLedger):
+    """Notes when it got which messages; confirms when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+        self.contents: list[list[bytes]] = []
+        self.sizes: list[int] = []
+
+    async def append(self, data: bytes) -> asyncio.Future[Position]:
+        awaited = AwaitedEntry(data)
+        await self.append_entries([awaited])
+        self.times.append(round(asyncio.get_running_loop().time(), 6))
+        self.sizes.append(len(data))
+        self.contents.append([each.payload for each in decode_messages(data, 7, 0, -1)])
+        return awaited.stored
+
+
+class Sending:
+    """A producer named `me`, with as many partitions as there are ledgers."""
+
+    def __init__(self, batching: Batching | None = None, partitions: int = 1) -> None:
+        self.ledgers = [Ledger() for _ in range(partitions)]
+        self.rows: list[Row] = []
+        recorder = Recorder("p", lambda: 0)
+        recorder.listen(self.rows.extend)
+        parts = [
+            PartitionProducer(
+                "me",
+                number if partitions > 1 else -1,
+                cast(ManagedLedger, ledger),
+                batching,
+                recorder,
+                lambda: NOW_MS,
+            )
+            for number, ledger in enumerate(self.ledgers)
+        ]
+        self.producer = Producer("me", parts, batching)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.ledgers[0]
+
+    def send(self, *payloads: bytes) -> list[asyncio.Future[MessageId]]:
+        return [self.producer.send(payload) for payload in payloads]
+
+
+def run(rule: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await rule()
+
+    SimLoop(time_limit_s=100_000).run(main())
+
+
+def framed(payload: bytes) -> int:
+    """Bytes that a message without a key takes of a batch."""
+    return len(encode_in_batch(OutgoingMessage(payload, "", 0, (), 0)))
+
+
+def ids(futures: Sequence[asyncio.Future[MessageId]]) -> list[tuple[int, int, int]]:
+    results = [future.result() for future in futures]
+    return [(each.entry_id, each.partition, each.batch_index) for each in results]
+
+
+async def turn() -> None:
+    await asyncio.sleep(0.001)
+
+
+# When a batch is complete
+
+
+def test_batch_is_complete_with_the_last_message_that_fits_into_its_bytes() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_bytes=2 * framed(b"12345"), max_delay_ms=10**6))
+        sending.send(b"12345")
+        await turn()
+        assert sending.ledger.contents == []
+        # To the last byte: it belongs to the batch, and ends it.
+        sending.send(b"abcde")
+        await turn()
+        assert sending.ledger.contents == [[b"12345", b"abcde"]]
+        # One byte more does not fit: what is there goes first.
+        sending.send(b"1234", b"1234567")
+        await turn()
+        assert sending.ledger.contents[1:] == [[b"1234"]]
+        sending.send(b"123")
+        await turn()
+        assert sending.ledger.contents[1:] == [[b"1234"], [b"1234567", b"123"]]
+
+    run(rule)
+
+
+def test_batch_is_complete_with_its_last_message_and_the_next_begins_empty() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_messages=3, max_delay_ms=10**6))
+        sending.send(b"0", b"1")
+        await turn()
+        assert sending.ledger.contents == []
+        sending.send(b"2", b"3", b"4", b"5", b"6")
+        await turn()
+        assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3", b"4", b"5"]]
+
+    run(rule)
+
+
+def test_batch_is_complete_at_its_delay_after_its_first_message() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_delay_ms=5000))
+        for payload in (b"0", b"1", b"2", b"3"):
+            sending.send(payload)
+            await asyncio.sleep(2)
+        await asyncio.sleep(20)
+        assert sending.ledger.times == [5.0, 11.0]
+        assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3"]]
+
+    run(rule)
+
+
+def test_batch_that_was_complete_before_its_delay_leaves_the_next_one_its_own() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_messages=2, max_delay_ms=5000))
+        sending.send(b"0")
+        await asyncio.sleep(3)
+        sending.send(b"1")
+        await asyncio.sleep(1)
+        sending.send(b"2")
+        await asyncio.sleep(20)
+        assert sending.ledger.times == [3.0, 9.0]
+
+    run(rule)
+
+
+def test_without_batching_each_message_is_an_entry_at_once() -> None:
+    async def rule() -> None:
+        sending = Sending()
+        sent = sending.send(b"0", b"1")
+        await turn()
+        assert sending.ledger.contents == [[b"0"], [b"1"]]
+        sending.ledger.store()
+        await turn()
+        assert ids(sent) == [(0, -1, -1), (1, -1, -1)]
+
+    run(rule)
+
+
+# What a sender hears
+
+
+def test_each_message_gets_its_id_when_its_entry_is_confirmed_and_that_is_recorded() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
+        sent = sending.send(b"0", b"1", b"2", b"3")
+        await turn()
+        sending.ledger.store(1)
+        await turn()
+        assert [future.done() for future in sent] == [True, True, False, False]
+        sending.ledger.store()
+        await turn()
+        assert ids(sent) == [(0, -1, 0), (0, -1, 1), (1, -1, 0), (1, -1, 1)]
+        assert [(r.kind, r.ledger, r.entry, r.size, r.note) for r in sending.rows] == [
+            ("batch.stored", 7, 0, 2, NAME),
+            ("batch.stored", 7, 1, 2, NAME),
+        ]
+
+    run(rule)
+
+
+def test_each_message_of_an_entry_that_fails_gets_the_reason() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
+        sent = sending.send(b"0", b"1")
+        await turn()
+        sending.ledger.end(FENCED)
+        await turn()
+        sent += sending.send(b"2", b"3")
+        await sending.producer.flush()
+        assert [future.exception() for future in sent] == [FENCED] * 4
+
+    run(rule)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_message_whose_sender_waits_no_longer_harms_no_other(fails: bool) -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_messages=3, max_delay_ms=10**6))
+        sent = sending.send(b"0", b"1", b"2")
+        await turn()
+        sent[1].cancel()
+        if fails:
+            sending.ledger.end(FENCED)
+        else:
+            sending.ledger.store()
+        await turn()
+        others = [sent[0], sent[2]]
+        if fails:
+            assert [future.exception() for future in others] == [FENCED, FENCED]
+        else:
+            assert ids(others) == [(0, -1, 0), (0, -1, 2)]
+
+    run(rule)
+
+
+def test_flush_waits_for_all_that_was_sent_and_also_for_what_was_sent_meanwhile() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_delay_ms=10**6), partitions=2)
+        await sending.producer.flush()
+        sent = sending.send(b"0")
+        flushing = asyncio.ensure_future(sending.producer.flush())
+        await turn()
+        assert sending.ledger.contents == [[b"0"]]
+        assert not flushing.done()
+        sending.ledger.store()
+        await flushing
+        assert ids(sent) == [(0, 0, 0)]
+
+    run(rule)
+
+
+def test_closed_producer_takes_nothing_from_the_moment_it_is_being_closed() -> None:
+    async def rule() -> None:
+        sending = Sending(Batching(max_delay_ms=10**6))
+        sent = sending.send(b"0")
+        closing = asyncio.ensure_future(sending.producer.close())
+        await turn()
+        with pytest.raises(BKLedgerClosedException, match="producer me is closed"):
+            sending.send(b"1")
+        assert not closing.done()
+        sending.ledger.store()
+        await closing
+        assert ids(sent) == [(0, -1, 0)]
+
+    run(rule)
+
+
+# What is refused
+
+
+def payload_of(size: int, batching: Batching | None) -> bytes:
+    """A payload whose message has that size."""
+
+    def measured(length: int) -> int:
+        message = OutgoingMessage(bytes(length), "", 0, (), 0)
+        if batching is None:
+            return len(encode_message(message, "me", NOW_MS))
+        return len(encode_in_batch(message))
+
+    return bytes(next(n for n in range(size - 100, size) if measured(n) == size))
+
+
+@pytest.mark.parametrize("batching", [None, Batching(max_delay_ms=1)])
+def test_message_is_taken_up_to_the_largest_size_and_refused_above(
+    batching: Batching | None,
+) -> None:
+    async def rule() -> None:
+        sending = Sending(batching)
+        with pytest.raises(BKIncorrectParameterException, match=f"at most {LARGEST} fit"):
+            sending.send(payload_of(LARGEST + 1, batching))
+        sending.send(payload_of(LARGEST, batching))
+        await asyncio.sleep(1)
+        assert len(sending.ledger.sizes) == 1
+        # Name, time and number have room in the entry, too.
+        assert LARGEST <= sending.ledger.sizes[0] <= MAX_PAYLOAD_SIZE
+
+    run(rule)
+
+
+def test_message_that_was_refused_has_no_number() -> None:
+    async def rule() -> None:
+        sending = Sending()
+        sending.send(b"0")
+        with pytest.raises(BKIncorrectParameterException):
+            sending.send(bytes(MAX_PAYLOAD_SIZE))
+        sending.send(b"1")
+        await turn()
+        sending.ledger.store()
+        entries = [decode_messages(entry.data, 7, 0, -1)[0] for entry in sending.ledger.entries]
+        assert [entry.sequence_id for entry in entries] == [0, 1]
+        assert {(entry.publish_time_ms, entry.producer_name) for entry in entries} == {
+            (NOW_MS, "me")
+        }
+
+    run(rule)
+
+
+@pytest.mark.parametrize("name", ["max_messages", "max_bytes", "max_delay_ms"])
+def test_batch_of_one_message_one_byte_or_one_millisecond_is_the_smallest(name: str) -> None:
+    assert getattr(Batching(**{name: 1}), name) == 1
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0; it must be at least 1"):
+        Batching(**{name: 0})
+
+
+def test_batch_may_be_as_large_as_an_entry_and_not_larger() -> None:
+    assert Batching(max_bytes=LARGEST).max_bytes == LARGEST
+    with pytest.raises(BKIncorrectParameterException, match=f"at most {LARGEST} fit"):
+        Batching(max_bytes=LARGEST + 1)
+
+
+def test_batches_are_as_pulsars_unless_they_are_asked_for_otherwise() -> None:
+    batching = Batching()
+    assert (batching.max_messages, batching.max_bytes, batching.max_delay_ms) == (1000, 131_072, 10)
+
+
+# Partitions
+
+
+def test_messages_without_a_key_take_turns_by_as_many_as_fill_a_batch() -> None:
+    async def rule() -> None:
+        for batching, turns in ((None, 1), (Batching(max_messages=3, max_delay_ms=1), 3)):
+            sending = Sending(batching, partitions=2)
+            sending.send(*(b"%d" % number for number in range(4 * turns)))
+            await asyncio.sleep(1)
+            got = [[p for some in ledger.contents for p in some] for ledger in sending.ledgers]
+            for partition in (0, 1):
+                expected = [n for n in range(4 * turns) if n // turns % 2 == partition]
+                assert got[partition] == [b"%d" % number for number in expected]
+
+    run(rule)
+
+
+def test_messages_with_a_key_take_no_turn_of_the_others() -> None:
+    async def rule() -> None:
+        sending = Sending(partitions=2)
+        sending.send(b"0")
+        sending.producer.send(b"keyed", key="b")
+        sending.producer.send(b"keyed", key="b")
+        sending.send(b"1", b"2")
+        await turn()
+        assert sending.ledgers[0].contents == [[b"0"], [b"keyed"], [b"keyed"], [b"2"]]
+        assert sending.ledgers[1].contents == [[b"1"]]
+
+    run(rule)

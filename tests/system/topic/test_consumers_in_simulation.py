@@ -1,0 +1,241 @@
+"""What consumers ask for, and what they do when a ledger or an entry cannot be read."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
+from labkit.system.model.entry import Entry
+from labkit.system.model.errors import (
+    BKDigestMatchException,
+    BKIncorrectParameterException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producer import Batching
+from labkit.system.topic.topic import Topic
+from tests.system.topic.simulated import SMALL, tell
+from tests.system.topic.support import HOUR_MS, numbered, receive_all, send_all
+from tests.system.topic.test_topic_in_simulation import created
+
+KEEP_NOTHING = ManagedLedgerConfig(
+    max_entries_per_ledger=5, retention_time_ms=0, retention_size_bytes=0
+)
+
+
+async def payloads(
+    topic: Topic, after: MessageId | None = None, at_once: int = 1000
+) -> list[bytes]:
+    return [m.payload for m in await receive_all(topic.consumer(after=after), at_once)]
+
+
+class Asked:
+    """Which entries readers were asked for."""
+
+    def __init__(self, patched: pytest.MonkeyPatch) -> None:
+        self.ranges: list[tuple[int, int]] = []
+        read_entries = LedgerReader.read_entries
+
+        async def noted(reader: LedgerReader, first: int, last: int) -> list[Entry]:
+            self.ranges.append((first, last))
+            return await read_entries(reader, first, last)
+
+        patched.setattr(LedgerReader, "read_entries", noted)
+
+
+def test_as_many_entries_are_read_as_the_wanted_messages_need() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client, config=ManagedLedgerConfig())
+        await send_all(topic.producer(), numbered(0, 6))
+        batches = topic.producer("b", batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
+        await send_all(batches, numbered(6, 36))
+        consumer = topic.consumer()
+        with pytest.MonkeyPatch.context() as patched:
+            asked = Asked(patched)
+            received = []
+            for wanted in (1, 2, 3, 1, 2, 6, 4, 5, 1):
+                some = await consumer.receive(wanted)
+                assert len(some) == wanted
+                received += some
+        assert [m.payload for m in received] == numbered(0, 25)
+        # Three messages are in each entry from the seventh on, which shows with the first of them.
+        assert asked.ranges == [
+            *[(0, 0), (1, 2), (3, 5), (6, 6), (6, 6), (7, 8), (9, 10), (10, 11), (12, 12)],
+        ]
+        await topic.close()
+
+    tell(story)
+
+
+def test_one_message_at_a_time_gives_them_all() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        batches = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
+        await send_all(batches, numbered(0, 20))
+        assert await payloads(topic, at_once=1) == numbered(0, 20)
+        await topic.close()
+
+    tell(story)
+
+
+def test_partitions_take_turns_and_an_empty_one_is_passed_over() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client, 3)
+        producer = topic.producer()
+        for _ in range(4):
+            await producer.send(b"x", key="a")  # To partition 1.
+            await producer.send(b"x", key="b")  # To partition 2.
+        consumer = topic.consumer()
+        turns = [[m.message_id.partition for m in await consumer.receive(2)] for _ in range(5)]
+        assert turns == [[1, 1], [2, 2], [1, 1], [2, 2], []]
+        await topic.close()
+
+    tell(story)
+
+
+def test_consumer_behind_a_message_reads_the_other_partitions_from_their_start() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client, 2)
+        ids = await send_all(topic.producer(), numbered(0, 6))
+        assert sorted(await payloads(topic, ids[2])) == [b"message %d" % n for n in (1, 3, 4, 5)]
+        with pytest.raises(BKIncorrectParameterException, match="has no partition 7; it has 0, 1"):
+            topic.consumer(after=MessageId(0, 0, 7))
+        await topic.close()
+
+    tell(story)
+
+
+def test_entry_without_a_message_is_reported_again_and_again_behind_what_precedes_it() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        before = await send_all(topic.producer(), numbered(0, 2))
+        [partition] = topic.partitions
+        await (await partition.ledger.append(b"\x0e\x01 no message of a producer"))
+        after = await topic.producer().send(b"after")
+        consumer = topic.consumer()
+        assert [m.message_id for m in await consumer.receive()] == before
+        for _ in range(2):
+            with pytest.raises(BKDigestMatchException, match="entry 2 of ledger"):
+                await consumer.receive()
+        behind = MessageId(before[0].ledger_id, 2)
+        assert [m.message_id for m in await topic.consumer(after=behind).receive()] == [after]
+        await topic.close()
+
+    tell(story)
+
+
+def test_cancelled_receive_loses_no_message_whenever_it_ends() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        await send_all(topic.producer(), numbered(0, 12))
+        consumer = topic.consumer()
+        cancelled = 0
+        for after_ms in range(100):
+            receiving = asyncio.create_task(consumer.receive())
+            await asyncio.sleep(after_ms / 1000)
+            if receiving.done():
+                break
+            receiving.cancel()
+            await asyncio.wait((receiving,))
+            cancelled += 1
+        assert cancelled > 2
+        assert [m.payload for m in await receiving] == numbered(0, 12)
+        await topic.close()
+
+    tell(story)
+
+
+def test_ledger_that_is_trimmed_just_before_it_is_read_is_passed_over() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client, config=KEEP_NOTHING)
+        [partition] = topic.partitions
+        cursor = await partition.ledger.open_cursor("keeps", "earliest")
+        ids = await send_all(topic.producer(), numbered(0, 12))
+        cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
+        await cursor.flush()
+        open_ledger = client.open_ledger_no_recovery
+
+        async def trimmed(ledger_id: int, **options: Any) -> LedgerReader:
+            await partition.ledger.trim()
+            return await open_ledger(ledger_id, **options)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(client, "open_ledger_no_recovery", trimmed)
+            assert await payloads(topic) == numbered(10, 12)
+            assert await payloads(topic, ids[3]) == numbered(10, 12)
+        await topic.close()
+
+    tell(story)
+
+
+def test_ledger_that_is_missing_though_the_chain_has_it_is_not_passed_over() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        ids = await send_all(topic.producer(), numbered(0, 12))
+        await client.delete_ledger(ids[5].ledger_id)
+        consumer = topic.consumer()
+        assert [m.payload for m in await consumer.receive()] == numbered(0, 5)
+        with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
+            await consumer.receive()
+
+    tell(story)
+
+
+def test_consumer_that_goes_on_in_a_ledger_opens_it_once() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        ids = await send_all(topic.producer(), numbered(0, 12))
+        opened: list[int] = []
+        open_ledger = client.open_ledger_no_recovery
+
+        async def noted(ledger_id: int, **options: Any) -> LedgerReader:
+            opened.append(ledger_id)
+            return await open_ledger(ledger_id, **options)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(client, "open_ledger_no_recovery", noted)
+            consumer = topic.consumer()
+            for payload in numbered(0, 12):
+                assert [m.payload for m in await consumer.receive(1)] == [payload]
+        # At the end of one it looks there once more before it goes on to the next.
+        first, second, third = (ids[number].ledger_id for number in (0, 5, 10))
+        assert opened == [first, first, second, second, third]
+        await topic.close()
+
+    tell(story)
+
+
+# The topic
+
+
+def test_number_of_partitions_is_not_negative() -> None:
+    async def story(client: BookKeeper) -> None:
+        with pytest.raises(BKIncorrectParameterException, match="-1 partitions; 0 means a topic"):
+            await created(client, -1)
+        topic = await created(client, 1)
+        assert [partition.index for partition in topic.partitions] == [0]
+        with pytest.raises(BKIncorrectParameterException, match=r"has no partition -1; it has 0$"):
+            await topic.ledgers()
+        await topic.close()
+        plain = await Topic.create(client, "plain", partitions=0)
+        assert [partition.index for partition in plain.partitions] == [-1]
+        assert len(await plain.ledgers()) == 1
+        await plain.close()
+        # Closed, an empty ledger leaves the chain.
+        assert await plain.ledgers() == []
+
+    tell(story)
+
+
+def test_producer_without_a_name_is_called_producer() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client, config=SMALL)
+        await topic.producer().send(b"x")
+        [message] = await topic.consumer().receive()
+        assert message.producer_name == "producer"
+        await topic.close()
+
+    tell(story)

@@ -1,0 +1,200 @@
+"""All cursors of a chain, on a client that the test plays: who makes them, and who has them."""
+
+import pytest
+
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError
+from labkit.system.model.errors import BKLedgerClosedException, BKReadException
+from labkit.system.topic.acknowledged import CursorState
+from labkit.system.topic.chain import LedgerChain, LedgerInfo
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursor import ManagedCursor, Start
+from labkit.system.topic.cursors import ManagedCursors
+from labkit.system.topic.formats import IN_NODE, CursorNode, encode_cursor_node
+from labkit.system.topic.guarded_node import ManagedLedgerFencedError
+from tests.system.topic.clients import PlayedClient
+
+PATH = "/managed-ledgers/public/default/persistent/t"
+DOWN = MetadataUnavailableError("it does not answer")
+
+
+class Owner:
+    """The cursors of one owner, on a chain of ten entries."""
+
+    def __init__(self, client: PlayedClient | None = None) -> None:
+        self.client = client or PlayedClient()
+        self.fenced: list[ManagedLedgerFencedError] = []
+        chain = LedgerChain([LedgerInfo(3, 10, 1, 1)])
+        self.cursors = ManagedCursors(
+            PATH, chain, self.client.real, ManagedLedgerConfig(), self.fenced.append
+        )
+
+    async def open(
+        self, name: str, start: Start = "earliest", *, durable: bool = True
+    ) -> ManagedCursor:
+        return await self.cursors.open(name, start, durable, {"p": 1}, {"filter": name})
+
+    @property
+    def ends(self) -> dict[str, tuple[int, int]]:
+        return {name: cursor.mark_delete for name, cursor in self.cursors.by_name.items()}
+
+    def nodes(self) -> list[str]:
+        return self.client.store.tree.children(PATH, None)
+
+    def somebody_writes(self, name: str) -> None:
+        """Another owner."""
+        data = encode_cursor_node(CursorNode(IN_NODE, CursorState((3, 5))))
+        if self.client.store.tree.exists(f"{PATH}/{name}", None):
+            self.client.store.tree.set(f"{PATH}/{name}", data, ANY_VERSION)
+        else:
+            self.client.store.tree.create(f"{PATH}/{name}", data, 0, False)
+
+
+# Making
+
+
+async def test_cursor_is_made_once_and_is_the_same_for_all_who_ask() -> None:
+    owner = Owner()
+    cursor = await owner.open("s", (3, 4))
+    assert await owner.open("s", "latest") is cursor
+    assert owner.client.calls == ["node create"]
+    assert (cursor.mark_delete, cursor.name) == ((3, 3), "s")
+    assert (dict(cursor.properties), dict(cursor.cursor_properties)) == ({"p": 1}, {"filter": "s"})
+
+
+async def test_cursor_that_is_not_durable_has_neither_node_nor_properties() -> None:
+    owner = Owner()
+    cursor = await owner.open("reader", durable=False)
+    assert (owner.client.calls, cursor.is_durable) == ([], False)
+    assert dict(cursor.cursor_properties) == {}
+    await owner.cursors.delete("reader")
+    assert (owner.client.calls, owner.ends) == ([], {})
+
+
+async def test_cursor_whose_creation_was_answered_too_late_is_found_as_it_was_made() -> None:
+    owner = Owner()
+    owner.client.failing.fail("node create", DOWN)
+    with pytest.raises(MetadataUnavailableError):
+        await owner.open("s", (3, 4))
+    assert (owner.ends, owner.fenced) == ({}, [])
+    owner.somebody_writes("s")  # In truth it was made.
+    assert (await owner.open("s", "latest")).mark_delete == (3, 5)
+    assert owner.fenced == []
+
+
+async def test_of_two_owners_that_make_a_cursor_at_once_one_ends() -> None:
+    owner = Owner()
+    create = owner.client.store.create
+
+    async def late(path: str, data: bytes, **_: bool) -> str:
+        owner.somebody_writes("s")
+        return await create(path, data)
+
+    owner.client.store.create = late  # type: ignore[method-assign]
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.open("s")
+    assert len(owner.fenced) == 1
+    assert owner.ends == {}
+
+
+# Taking over
+
+
+async def test_all_cursors_are_taken_over_by_their_names() -> None:
+    former = Owner()
+    await former.open("s", (3, 4))
+    await former.open("a/b c", "latest")
+    await former.open("reader", durable=False)
+    owner = Owner(former.client)
+    await owner.cursors.recover()
+    assert owner.ends == {"s": (3, 3), "a/b c": (3, 9)}
+    assert dict(owner.cursors.by_name["s"].cursor_properties) == {"filter": "s"}
+
+
+async def test_chain_that_was_never_there_has_no_cursors() -> None:
+    owner = Owner()
+    await owner.cursors.recover()
+    assert (owner.ends, owner.client.calls) == ({}, [])
+
+
+async def test_cursor_that_cannot_be_recovered_ends_the_takeover() -> None:
+    former = Owner()
+    cursor = await former.open("s")
+    cursor.acknowledge_up_to((3, 4))
+    await cursor.flush()
+    former.client.failing.fail("open", BKReadException("no bookie has it"))
+    with pytest.raises(BKReadException):
+        await Owner(former.client).cursors.recover()
+
+
+# What they keep
+
+
+async def test_slowest_durable_cursor_counts() -> None:
+    owner = Owner()
+    assert owner.cursors.slowest_durable is None
+    await owner.open("reader", "earliest", durable=False)
+    assert owner.cursors.slowest_durable is None
+    await owner.open("fast", "latest")
+    assert owner.cursors.slowest_durable == (3, 9)
+    await owner.open("slow", (3, 2))
+    assert owner.cursors.slowest_durable == (3, 1)
+    await owner.cursors.delete("slow")
+    assert owner.cursors.slowest_durable == (3, 9)
+
+
+# Their end
+
+
+async def test_deleted_cursor_leaves_no_node_and_may_be_deleted_again() -> None:
+    owner = Owner()
+    cursor = await owner.open("s")
+    await owner.open("other")
+    for _ in range(2):
+        await owner.cursors.delete("s")
+    assert (list(owner.ends), owner.nodes()) == (["other"], ["other"])
+    cursor.acknowledge_up_to((3, 4))
+    with pytest.raises(BKLedgerClosedException, match="cursor s was deleted"):
+        await cursor.flush()
+
+
+async def test_cursor_that_cannot_be_deleted_now_is_still_known_and_may_be_deleted_later() -> None:
+    owner = Owner()
+    await owner.open("s")
+    owner.client.failing.fail("node delete", DOWN)
+    with pytest.raises(MetadataUnavailableError):
+        await owner.cursors.delete("s")
+    assert (list(owner.ends), owner.nodes(), owner.fenced) == (["s"], ["s"], [])
+    await owner.cursors.delete("s")
+    assert (owner.ends, owner.nodes()) == ({}, [])
+
+
+async def test_cursor_of_another_owner_is_not_deleted_and_ends_this_one() -> None:
+    owner = Owner()
+    await owner.open("s")
+    owner.somebody_writes("s")
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.cursors.delete("s")
+    assert (len(owner.fenced), owner.nodes()) == (1, ["s"])
+
+
+async def test_cursor_that_cannot_be_closed_keeps_no_other_from_it() -> None:
+    owner = Owner()
+    for name in ("a", "b"):
+        (await owner.open(name)).acknowledge_up_to((3, 4))
+    owner.client.failing.fail("node set", DOWN)
+    await owner.cursors.close()
+    following = Owner(owner.client)
+    await following.cursors.recover()
+    # Nothing that was acknowledged is lost for good: it comes again.
+    assert following.ends == {"a": (3, -1), "b": (3, 4)}
+
+
+async def test_stopped_cursors_all_say_why() -> None:
+    owner = Owner()
+    cursors = [await owner.open(name) for name in ("a", "b")]
+    owner.cursors.stop(ManagedLedgerFencedError("another owner"))
+    for cursor in cursors:
+        cursor.acknowledge_up_to((3, 4))
+        with pytest.raises(ManagedLedgerFencedError, match="another owner"):
+            await cursor.flush()
+    assert set(owner.client.calls) == {"node create"}

@@ -1,0 +1,193 @@
+"""What an entry of a topic holds, against bytes built by hand."""
+
+import struct
+from typing import Any
+
+import google_crc32c
+import pytest
+
+from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.messages import (
+    OutgoingMessage,
+    decode_messages,
+    decode_metadata,
+    encode_batch,
+    encode_in_batch,
+    encode_message,
+    is_whole,
+    without_broker_part,
+)
+from labkit.system.topic.names import (
+    full_name,
+    managed_ledger_path,
+    partition_name,
+    partition_of,
+    partitions_path,
+)
+from labkit.system.topic.producer import java_string_hash
+from tests.system.topic.support import field
+
+
+def framed(metadata: bytes, payload: bytes) -> bytes:
+    rest = struct.pack(">I", len(metadata)) + metadata + payload
+    return struct.pack(">HI", 0x0E01, google_crc32c.value(rest)) + rest
+
+
+def message(payload: bytes, sequence_id: int = 0, **given: Any) -> OutgoingMessage:
+    return OutgoingMessage(
+        payload,
+        given.get("key", ""),
+        given.get("event_time_ms", 0),
+        given.get("properties", ()),
+        sequence_id,
+    )
+
+
+def test_a_flipped_bit_of_a_message_is_noticed() -> None:
+    sent = encode_message(message(b"hello", 7), "p", 1)
+    assert is_whole(sent)
+    for at in range(len(sent)):
+        damaged = bytearray(sent)
+        damaged[at] ^= 4
+        assert not is_whole(bytes(damaged))
+    assert not is_whole(b"")
+
+
+def test_metadata_are_found_behind_a_brokers_part_and_without_a_checksum() -> None:
+    sent = encode_message(message(b"hi", 5), "p", 1)
+    stamped = struct.pack(">HI", 0x0E02, 3) + b"abc" + sent
+    assert without_broker_part(sent) == without_broker_part(stamped) == sent
+    for data in (sent, stamped, sent[6:], stamped[:9] + sent[6:]):
+        assert decode_metadata(data).sequence_id == 5
+    for data in (b"", b"\x0e", b"\x0e\x01", b"\x0e\x02\xff\xff\xff\xff", sent[:12]):
+        assert without_broker_part(data) in (data, b"")
+        with pytest.raises(BKDigestMatchException):
+            decode_metadata(data)
+
+
+def test_message_alone_is_magic_checksum_metadata_and_payload() -> None:
+    full = message(b"hi", 5, key="JFK", event_time_ms=9, properties=(("a", "b"),))
+    metadata = (
+        field(1, "me")
+        + field(2, 5)
+        + field(3, 1000)
+        + field(4, field(1, "a") + field(2, "b"))
+        + field(6, "JFK")
+        + field(12, 9)
+    )
+    assert encode_message(full, "me", 1000) == framed(metadata, b"hi")
+
+
+def test_message_alone_without_key_and_times_carries_none() -> None:
+    metadata = field(1, "me") + field(2, 0) + field(3, 1000)
+    assert encode_message(message(b""), "me", 1000) == framed(metadata, b"")
+
+
+def test_batch_is_a_run_of_sized_metadata_and_payloads() -> None:
+    first, second = message(b"one", 7, key="k", event_time_ms=9), message(b"two!", 8)
+    singles = [
+        (field(2, "k") + field(3, 3) + field(5, 9) + field(8, 7), b"one"),
+        (field(3, 4) + field(8, 8), b"two!"),
+    ]
+    body = b"".join(
+        struct.pack(">I", len(single)) + single + payload for single, payload in singles
+    )
+    metadata = field(1, "me") + field(2, 7) + field(3, 1000) + field(6, "k") + field(11, 2)
+    parts = [encode_in_batch(first), encode_in_batch(second)]
+    assert encode_batch(first, parts, "me", 1000) == framed(metadata, body)
+
+
+def test_message_alone_has_batch_index_minus_one() -> None:
+    data = encode_message(message(b"x", key="k", properties=(("a", "b"),)), "me", 1000)
+    (found,) = decode_messages(data, 3, 4, -1)
+    assert found.message_id == MessageId(3, 4, -1, -1)
+    assert (found.payload, found.key, found.properties) == (b"x", "k", {"a": "b"})
+    assert (found.batch_size, found.publish_time_ms, found.producer_name) == (1, 1000, "me")
+
+
+def test_batch_of_one_has_batch_index_0() -> None:
+    only = message(b"x")
+    (found,) = decode_messages(encode_batch(only, [encode_in_batch(only)], "me", 1), 3, 4, 2)
+    assert found.message_id == MessageId(3, 4, 2, 0)
+    assert found.batch_size == 1
+
+
+def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
+    sent = [message(b"%d" % n, n, event_time_ms=n) for n in range(3)]
+    data = encode_batch(sent[0], [encode_in_batch(each) for each in sent], "me", 1)
+    found = decode_messages(data, 3, 4, -1)
+    assert [str(each.message_id) for each in found] == ["3:4:-1:0", "3:4:-1:1", "3:4:-1:2"]
+    assert [(each.payload, each.sequence_id, each.event_time_ms) for each in found] == [
+        (b"0", 0, 0),
+        (b"1", 1, 1),
+        (b"2", 2, 2),
+    ]
+
+
+def test_every_damaged_byte_is_noticed() -> None:
+    data = encode_message(message(b"payload"), "me", 1000)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x10
+        with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3"):
+            decode_messages(bytes(damaged), 3, 4, -1)
+
+
+@pytest.mark.parametrize("size", range(12))
+def test_truncated_entry_is_not_a_message(size: int) -> None:
+    data = encode_message(message(b"payload"), "me", 1000)
+    with pytest.raises(BKDigestMatchException):
+        decode_messages(data[:size], 3, 4, -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "java"),
+    [
+        ("a", 97),
+        ("JFK", 73359),
+        ("hello", 99162322),
+        # The hash codes of these two are negative in Java; the sign is dropped.
+        ("polygenelubricants", -2147483648 & 0x7FFFFFFF),
+        ("aaaaaa", -1425372064 & 0x7FFFFFFF),
+        # Two UTF-16 units, as Java counts.
+        ("\U0001f600", 31 * 0xD83D + 0xDE00),
+    ],
+)
+def test_hash_of_a_key_is_that_of_java(text: str, java: int) -> None:
+    assert java_string_hash(text) == java
+
+
+def test_short_name_is_a_topic_of_public_default() -> None:
+    assert full_name("flights") == "persistent://public/default/flights"
+    assert full_name("persistent://t/n/flights") == "persistent://t/n/flights"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "a/b",
+        "persistent://a/b",
+        "non-persistent://t/n/x",
+        "persistent://t/n/",
+        "x" * 3000 + "/",
+    ],
+)
+def test_an_invalid_name_is_refused(name: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="is not a topic name"):
+        full_name(name)
+
+
+def test_nodes_of_a_topic_lie_where_pulsar_puts_them() -> None:
+    topic = full_name("my flights")
+    partition = partition_name(topic, 3)
+    assert partition == "persistent://public/default/my flights-partition-3"
+    assert partition_of(partition) == 3
+    assert partition_of(topic) == -1
+    assert partitions_path(topic) == (
+        "/admin/partitioned-topics/public/default/persistent/my+flights"
+    )
+    assert managed_ledger_path(partition) == (
+        "/managed-ledgers/public/default/persistent/my+flights-partition-3"
+    )

@@ -1,0 +1,159 @@
+"""Names as parts of paths, as Java's `URLEncoder` writes them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.topic.names import (
+    LONGEST_NAME,
+    check_name,
+    check_namespace,
+    decoded,
+    encoded,
+    full_name,
+    managed_ledger_name,
+    managed_ledger_path,
+    namespace_of,
+    partition_name,
+    partition_of,
+    partitions_path,
+    shortened,
+    topic_of_managed_ledger,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("a b", "a+b"),
+        ("a+b", "a%2Bb"),
+        ("a/b:c", "a%2Fb%3Ac"),
+        ("a*b~c", "a*b%7Ec"),
+        ("a-b_c.d", "a-b_c.d"),
+        ("ä", "%C3%A4"),
+    ],
+)
+def test_name_is_written_as_java_writes_it(name: str, part: str) -> None:
+    assert encoded(name) == part
+    assert decoded(part) == name
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "persistent://./n/t",
+        "persistent://../n/t",
+        "persistent://t/./t",
+        "persistent://t/../t",
+        "persistent://t/n/.",
+        "persistent://t/n/..",
+        "persistent://t/a b/t",
+        "persistent://t/n\n/t",
+        "persistent://ä/n/t",
+        "persistent://t/n/ ",
+        "..",
+        ".",
+    ],
+)
+def test_name_that_the_store_does_not_take_is_refused(topic: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="is not a name"):
+        full_name(topic)
+
+
+def test_names_with_dots_and_signs_are_taken() -> None:
+    for topic in ("persistent://a.b/c-d=e:f_g/...", "persistent://...x/..y/h i", "..x"):
+        assert full_name(topic).endswith(topic)
+
+
+@pytest.mark.parametrize("letter", ["x", "/", "ä"])
+def test_name_that_is_too_long_is_refused_in_a_short_message(letter: str) -> None:
+    part = encoded(letter)
+    longest = LONGEST_NAME // len(part)
+    check_name(letter * longest, "subscription")
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes") as refused:
+        check_name(letter * (longest + 1), "subscription")
+    assert len(str(refused.value)) < 1000
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes"):
+        full_name("persistent://t/n/" + "x" * LONGEST_NAME)
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes"):
+        check_namespace("t/" + "n" * LONGEST_NAME)
+
+
+@pytest.mark.parametrize(
+    ("end", "partition"),
+    [
+        ("0", 0),
+        ("17", 17),
+        ("007", -1),
+        ("٣", -1),
+        ("2147483647", 2**31 - 1),
+        ("2147483648", -1),
+        ("9" * 10, -1),
+        ("9" * 11, -1),
+        ("", -1),
+    ],
+)
+def test_partition_is_a_number_as_java_writes_it(end: str, partition: int) -> None:
+    assert partition_of(f"persistent://t/n/x-partition-{end}") == partition
+
+
+@pytest.mark.parametrize("kind", ["topic", "namespace", "subscription"])
+def test_name_is_taken_up_to_the_longest_and_refused_above(kind: str) -> None:
+    def take(size: int) -> None:
+        if kind == "topic":
+            full_name("persistent://t/n/" + "x" * (size - len("t/n/persistent/")))
+        elif kind == "namespace":
+            check_namespace("t/" + "n" * (size - 2))
+        else:
+            check_name("s" * size, kind)
+
+    take(2048)
+    with pytest.raises(BKIncorrectParameterException, match=f"the {kind} .* at most 2048 bytes"):
+        take(2049)
+
+
+def test_text_of_up_to_a_hundred_characters_stands_whole_in_an_error() -> None:
+    assert shortened("a\nb") == r"'a\nb'"
+    assert shortened("x" * 100) == repr("x" * 100)
+    assert shortened("x" * 101) == f"{'x' * 80!r}... (101 characters)"
+
+
+def test_topic_of_a_ledger_is_all_that_stands_behind_the_domain() -> None:
+    assert topic_of_managed_ledger("t/n/persistent/a%2Fb") == "persistent://t/n/a/b"
+    assert topic_of_managed_ledger("t/n/persistent/a/b") == "persistent://t/n/a/b"
+
+
+@pytest.mark.parametrize(
+    "namespace", ["", "t", "t/", "/n", "t/n/x", "t/./", "./n", "t/..", "t n/x", "t/n?"]
+)
+def test_namespace_is_a_tenant_and_a_name(namespace: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="is not a namespace; write tenant/"):
+        check_namespace(namespace)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t", ".", ".."])
+def test_name_without_a_letter_or_that_means_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="is not a name of a subscription"):
+        check_name(name, "subscription")
+
+
+def test_namespace_of_a_topic_is_its_tenant_and_namespace() -> None:
+    assert namespace_of("persistent://t/n/x-partition-3") == "t/n"
+    assert partition_name("persistent://t/n/x", 3) == "persistent://t/n/x-partition-3"
+    assert partitions_path("persistent://t/n/a b") == (
+        "/admin/partitioned-topics/t/n/persistent/a+b"
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_encoded_name_is_one_part_of_a_path(name: str) -> None:
+    assert "/" not in encoded(name)
+    assert decoded(encoded(name)) == name
+
+
+def test_ledgers_metadata_name_the_topic() -> None:
+    topic = full_name("my flights-partition-3")
+    name = managed_ledger_name(managed_ledger_path(topic))
+    assert name == "public/default/persistent/my+flights-partition-3"
+    assert topic_of_managed_ledger(name) == topic

@@ -1,0 +1,125 @@
+"""Bookies that are gone while the metadata store still names them: few ledgers are made meanwhile,
+and afterwards everything goes on.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.errors import BKReadException
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors import ManagedCursors
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.worlds.sim.scenario.faults import PowerCut
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.trace import Trace
+from tests.system.topic.simulated import (
+    PATH,
+    SMALL,
+    TOPIC,
+    Story,
+    opened,
+    read_all,
+    simulate,
+    stored,
+    with_cursor,
+)
+
+OUTAGE = PowerCut("kept", down_ms=3000, when=At(900))
+"""Shorter than the bookies' sessions: all the time they are registered."""
+
+
+def made_during_the_outage(trace: Trace) -> int:
+    """How many ledgers."""
+    began, ended = OUTAGE.when.ms, OUTAGE.when.ms + OUTAGE.down_ms  # type: ignore[union-attr]
+    return sum(
+        event.kind == "ledger.created" and began < event.time_us / 1000 < ended
+        for event in trace.events
+    )
+
+
+def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> None:
+    async def goes_on_all_the_time(client: BookKeeper) -> None:
+        ledger = await opened(client, ManagedLedgerConfig())
+        await stored(ledger, 0, 3)
+        added = []
+        for number in range(3, 100):
+            added += await ledger.append_all([b"%d" % number])
+            await asyncio.sleep(0.05)
+        positions = [await each for each in added]
+        assert positions == sorted(positions)
+        assert await read_all(ledger) == list(range(100))
+        await ledger.close()
+
+    trace = simulate(Story(goes_on_all_the_time), faults=(OUTAGE,))
+    assert 2 <= made_during_the_outage(trace) <= 8
+    notes = [event.note for event in trace.events if event.kind == "ledger.delayed"]
+    assert notes[:3] == [f"{TOPIC}: for {pause_s} s" for pause_s in (0.1, 0.2, 0.4)]
+
+
+def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_most() -> None:
+    async def fails_to_open(client: BookKeeper) -> None:
+        async def recover(_: ManagedCursors) -> None:
+            raise BKReadException("no bookie has the cursor")
+
+        await stored(await opened(client), 0, 3)
+        for _ in range(3):
+            ledger = ManagedLedger(TOPIC, PATH, client, SMALL)
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(ManagedCursors, "recover", recover)
+                with pytest.raises(BKReadException):
+                    await ledger.open()
+            assert len(await client.list_ledgers()) == 2
+        assert await read_all(await opened(client)) == [0, 1, 2]
+
+    simulate(Story(fails_to_open))
+
+
+def test_pauses_begin_short_again_after_a_ledger_that_took_entries() -> None:
+    async def goes_on_all_the_time(client: BookKeeper) -> None:
+        ledger = await opened(client, ManagedLedgerConfig())
+        for number in range(240):
+            await ledger.append_all([b"%d" % number])
+            await asyncio.sleep(0.05)
+        await ledger.close()
+
+    again = replace(OUTAGE, when=At(7000))
+    trace = simulate(Story(goes_on_all_the_time), faults=(OUTAGE, again))
+    delays = [(e.time_us / 1000, e.note) for e in trace.events if e.kind == "ledger.delayed"]
+    first = [note for time_ms, note in delays if time_ms < 7000]
+    second = [note for time_ms, note in delays if time_ms > 7000]
+    assert first[:3] == second[:3] == [f"{TOPIC}: for {pause_s} s" for pause_s in (0.1, 0.2, 0.4)]
+
+
+def test_first_ledger_after_one_that_took_entries_is_made_at_once() -> None:
+    async def rolls_over(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        await stored(ledger, 0, 12)
+        assert ledger.writer is not None
+        await client.open_ledger(ledger.writer.ledger_id)  # Which stops its writer.
+        await stored(ledger, 12, 20)
+        assert await read_all(ledger) == list(range(20))
+
+    trace = simulate(Story(rolls_over))
+    assert "ledger.delayed" not in [event.kind for event in trace.events]
+
+
+def test_cursor_makes_few_ledgers_while_no_bookie_answers_and_is_stored_afterwards() -> None:
+    async def acknowledges_all_the_time(client: BookKeeper) -> None:
+        ledger, cursor, positions = await with_cursor(
+            client, 60, max_entries_per_ledger=100, cursor_persist_interval_ms=10
+        )
+        await asyncio.sleep(1 - asyncio.get_running_loop().time())
+        for position in positions:
+            cursor.acknowledge([position])
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(2)
+        await cursor.flush()
+        await ledger.close()
+        again = await opened(client)
+        assert again.cursors["s"].mark_delete == positions[-1]
+
+    trace = simulate(Story(acknowledges_all_the_time), faults=(OUTAGE,))
+    assert 2 <= made_during_the_outage(trace) <= 8

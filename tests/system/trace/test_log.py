@@ -1,0 +1,169 @@
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.system.trace.events import KINDS, Event
+from labkit.system.trace.log import TraceLog
+from labkit.system.trace.recorder import Row
+
+W, B1, B2 = "writer", "bookie-1", "bookie-2"
+ONE_ADD = [
+    Row(1, W, "ledger.created", 5),
+    Row(2, W, "ensemble.set", 5, 0),
+    Row(3, W, "add.pushed", 5, 0),
+    Row(4, W, "add.sent", 5, 0, B1),
+    Row(5, W, "add.sent", 5, 0, B2),
+    Row(6, B2, "memtable.put", 5, 0),
+    Row(7, B1, "memtable.put", 5, 0),
+    Row(8, B1, "journal.appended", 5, 0),
+    Row(9, B1, "journal.synced", 5, 0),
+    Row(10, W, "add.acked", 5, 0, B1),
+    Row(11, W, "lac.advanced", 5, 0),
+    Row(12, W, "batch.stored", 5, 0),
+    Row(13, B1, "entry_log.written", 5, 0),
+    Row(14, B1, "index.written", 5, 0),
+    Row(15, W, "add.failed", 5, 0, B2),
+    Row(16, W, "add.failed", 5, 0, B1),
+]
+CAUSES = [-1, 0, -1, 2, 2, 4, 3, 6, 7, 8, 9, 10, 6, 12, 4, 3]
+
+
+def settled(rows: list[Row]) -> TraceLog:
+    log = TraceLog()
+    log.add(rows)
+    log.settle()
+    return log
+
+
+def test_every_step_of_an_add_is_linked_to_the_one_that_led_to_it() -> None:
+    assert [event.cause for event in settled(ONE_ADD).events] == CAUSES
+
+
+@given(st.permutations(ONE_ADD))
+def test_rows_are_put_in_the_order_of_their_times(rows: list[Row]) -> None:
+    assert settled(rows).events == settled(ONE_ADD).events
+
+
+@given(
+    st.lists(
+        st.builds(
+            Row,
+            st.integers(0, 9),
+            st.sampled_from([W, B1, B2]),
+            st.sampled_from(sorted(KINDS)),
+            st.integers(-1, 1),
+            st.integers(-1, 1),
+            st.sampled_from(["", B1, B2]),
+        )
+    ),
+    st.integers(0, 9),
+)
+def test_events_are_numbered_from_0_and_caused_by_earlier_ones(
+    rows: list[Row], until_us: int
+) -> None:
+    log = TraceLog()
+    log.add(rows)
+    log.settle(until_us)
+    log.settle()
+    assert [event.seq for event in log.events] == list(range(len(rows)))
+    assert all(-1 <= event.cause < event.seq for event in log.events)
+    for event in log.events:
+        path = log.lineage(event.seq)
+        assert path[-1] == event
+        assert path[0].cause == -1
+
+
+def test_a_read_is_linked_through_the_bookie_that_served_it() -> None:
+    log = settled(
+        [
+            Row(1, "reader", "read.sent", 5, 0, B1),
+            Row(2, "reader", "read.sent", 5, 0, B2),
+            Row(3, B1, "read.served", 5, 0),
+            Row(4, "reader", "read.done", 5, 0, B1),
+            Row(5, "reader", "read.failed", 5, 0, B2),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1, -1, 0, 2, 1]
+
+
+def test_without_the_first_rules_event_the_next_rule_counts() -> None:
+    log = settled([Row(1, W, "add.sent", 5, 0, B1), Row(2, W, "add.acked", 5, 0, B1)])
+    assert [event.cause for event in log.events] == [-1, 0]
+
+
+def test_a_cause_must_name_the_same_ledger_entry_and_node() -> None:
+    log = settled(
+        [
+            Row(1, W, "add.pushed", 5, 0),
+            Row(2, W, "add.sent", 6, 0, B1),
+            Row(3, W, "add.sent", 5, 1, B1),
+            Row(4, "other", "add.sent", 5, 0, B1),
+            Row(5, B2, "memtable.put", 5, 0),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1] * 5
+
+
+def test_an_answer_comes_from_what_was_sent_to_the_same_peer() -> None:
+    asked = [Row(1, W, f"{what}.sent", 5, -1, b) for what in ("read", "fence") for b in (B1, B2)]
+    failed = [Row(2, W, f"{what}.failed", 5, 3, b) for what in ("read", "fence") for b in (B1, B2)]
+    assert [event.cause for event in settled([*asked, *failed]).events[4:]] == [0, 1, 2, 3]
+
+
+def test_the_latest_of_several_possible_causes_counts() -> None:
+    log = settled(
+        [
+            Row(1, W, "add.sent", 5, 0, B1),
+            Row(2, W, "add.sent", 5, 0, B1),
+            Row(3, B1, "memtable.put", 5, 0),
+        ]
+    )
+    assert log.events[2].cause == 1
+
+
+def test_lineage_is_the_chain_of_causes_first_cause_first() -> None:
+    kinds = [event.kind for event in settled(ONE_ADD).lineage(11)]
+    assert kinds == [
+        *("add.pushed", "add.sent", "memtable.put", "journal.appended"),
+        *("journal.synced", "add.acked", "lac.advanced", "batch.stored"),
+    ]
+
+
+def test_rows_wait_until_their_time_is_settled() -> None:
+    log, batches = TraceLog(), list[list[Event]]()
+    log.listen(lambda events: batches.append(list(events)))
+    log.add(ONE_ADD)
+    log.settle(3)
+    log.settle(3)
+    log.settle(4)
+    assert [[event.seq for event in batch] for batch in batches] == [[0, 1, 2], [3]]
+
+
+def test_a_row_that_comes_too_late_is_kept_behind_the_settled_ones() -> None:
+    log = TraceLog()
+    log.add([Row(10, W, "add.pushed", 5, 0)])
+    log.settle(10)
+    log.add([Row(2, W, "ledger.created", 5)])
+    log.settle(10)
+    assert [(event.seq, event.time_us) for event in log.events] == [(0, 10), (1, 2)]
+
+
+def test_a_stopped_listener_is_not_called() -> None:
+    log, seen = TraceLog(), list[int]()
+
+    def hear_once(events: Sequence[Event]) -> None:
+        seen.extend(event.seq for event in events)
+        stop()
+
+    stop = log.listen(hear_once)
+    log.add(ONE_ADD)
+    log.settle(1)
+    log.settle()
+    assert seen == [0]
+
+
+def test_lineage_of_an_unknown_event_is_an_error() -> None:
+    with pytest.raises(IndexError):
+        settled(ONE_ADD).lineage(99)

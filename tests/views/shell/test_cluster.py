@@ -1,0 +1,205 @@
+"""The verbs about a cluster, through the command line, on five bookies or a ZooKeeper alone."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from labkit.cli.main import main
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
+from labkit.system.model.entry import DigestType
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper, free_port
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
+from tests.until import until_true
+from tests.views.shell.support import Ask
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def documents(ask: Ask, zookeeper: str, *arguments: str) -> list[dict[str, Any]]:
+    """What a verb gives line by line, with --json; it must succeed."""
+    code, output, errors = await ask(zookeeper, "--json", *arguments)
+    assert (code, errors) == (0, "")
+    return [json.loads(line) for line in output.splitlines()]
+
+
+async def test_simpletest_leaves_a_ledger_that_is_listed_printed_and_deleted(
+    cluster: LocalCluster, ask: Ask
+) -> None:
+    zookeeper = cluster.zookeeper
+    before = await documents(ask, zookeeper, "listledgers")
+    code, output, errors = await ask(
+        zookeeper, "simpletest", "-e", "3", "-w", "3", "-a", "2", "-n", "50"
+    )
+    assert (code, errors) == (0, "")
+    assert "50 entries written to ledger" in output
+    (new,) = [each for each in await documents(ask, zookeeper, "listledgers") if each not in before]
+    ledger_id = str(new["ledger_id"])
+
+    code, output, _ = await ask(zookeeper, "--json", "ledgermetadata", "-l", ledger_id)
+    node = json.loads(output)
+    assert node["metadata"]["state"] == "CLOSED"
+    assert node["metadata"]["last_entry_id"] == 49
+    assert node["version"] == 1
+    ensemble = node["metadata"]["segments"][0]["ensemble"]
+    assert new in await documents(ask, zookeeper, "listledgers", "-bookieid", ensemble[0])
+    assert new not in await documents(ask, zookeeper, "listledgers", "-bookieid", "nobody")
+    assert node in await documents(ask, zookeeper, "listledgers", "-meta")
+
+    assert (await ask(zookeeper, "deleteledger", "-l", ledger_id, "-f"))[0] == 0
+    assert new not in await documents(ask, zookeeper, "listledgers")
+    code, _, errors = await ask(zookeeper, "ledgermetadata", "-l", ledger_id)
+    assert code == 1
+    assert errors.startswith(f"labkit: there is no ledger {ledger_id} in the metadata store")
+
+
+async def test_simpletest_without_enough_bookies_fails_in_one_line(
+    cluster: LocalCluster, ask: Ask
+) -> None:
+    code, output, errors = await ask(cluster.zookeeper, "simpletest", "-e", "9")
+    assert (code, output) == (1, "")
+    assert errors.count("\n") == 1
+
+
+async def test_readledger_reads_what_is_confirmed_from_the_bookies(
+    cluster: LocalCluster, client: BookKeeper, ask: Ask
+) -> None:
+    writer = await client.create_ledger(
+        2, 2, 2, digest_type=DigestType.HMAC, password=b"known to the metadata"
+    )
+    for payload in (b"one", b"two", b"three"):
+        await writer.add(payload)
+    read = cluster.zookeeper, "readledger", str(writer.ledger_id)
+    # The third is confirmed, and no bookie knows it yet.
+    code, output, errors = await ask(*read)
+    assert (code, errors) == (0, "")
+    assert output.count("---------") == 2 * 2
+    await writer.close()
+    entries = await documents(ask, cluster.zookeeper, *read[1:], "0", "99", "-m")
+    assert [bytes.fromhex(entry["data"]) for entry in entries] == [b"one", b"two", b"three"]
+    second = await ask(*read, "1", "1", "-m")
+    assert second[1] == (
+        f"--------- Lid={writer.ledger_id}, Eid=1, PayloadSize=3 ---------\n"
+        "LastConfirmed:  0\n"
+        "  000000  74 77 6f                                         two\n"
+    )
+    code, output, errors = await ask(cluster.zookeeper, "readledger", "999")
+    assert (code, output) == (1, "")
+    assert errors.startswith("labkit: there is no ledger 999")
+
+
+async def test_simpletest_of_no_entries_is_refused_before_it_makes_a_ledger(
+    cluster: LocalCluster, ask: Ask
+) -> None:
+    before = await documents(ask, cluster.zookeeper, "listledgers")
+    code, output, errors = await ask(cluster.zookeeper, "simpletest", "-n", "-4")
+    assert (code, output) == (1, "")
+    assert errors == "labkit: -4 entries; the test needs at least 1\n"
+    assert await documents(ask, cluster.zookeeper, "listledgers") == before
+
+
+async def test_bookies_are_listed_by_state(cluster: LocalCluster, ask: Ask) -> None:
+    zookeeper = cluster.zookeeper
+    await cluster.kill("bookie-5")
+
+    async def states(*options: str) -> dict[str, str]:
+        found = await documents(ask, zookeeper, "listbookies", *options)
+        return {each["bookie_id"]: each["state"] for each in found}
+
+    async def is_missed() -> bool:
+        return "bookie-5" not in await states()
+
+    await until_true(is_missed)
+    four = {f"bookie-{number}": "READ_WRITE" for number in range(1, 5)}
+    assert await states() == await states("-rw") == four
+    assert await states("-ro") == {}
+    assert await states("-all") == {**four, "bookie-5": "DOWN"}
+    _, output, _ = await ask(zookeeper, "listbookies", "-a")
+    assert "BookieID:bookie-1, IP:127.0.0.1, Port:" in output
+    assert "BookieID:bookie-5, State:Down" in output
+
+
+async def test_read_only_bookie_is_listed_as_such(
+    zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, ask: Ask
+) -> None:
+    endpoint = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
+    await register_bookie(store, "b-1", [endpoint], read_only=True)
+    assert await documents(ask, zookeeper.address, "listbookies", "-rw") == []
+    assert await documents(ask, zookeeper.address, "listbookies", "-ro") == [
+        {
+            "kind": "BookieOfCluster",
+            "bookie_id": "b-1",
+            "state": "READ_ONLY",
+            "host": "192.0.2.1",
+            "port": 3181,
+        }
+    ]
+
+
+async def test_ledger_is_not_deleted_without_a_yes(
+    cluster: LocalCluster, client: BookKeeper, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = await client.create_ledger(1, 1, 1)
+    await writer.close()
+    command = ("deleteledger", "-l", str(writer.ledger_id))
+    for answer in (io.StringIO(""), io.StringIO("n\n"), None):
+        monkeypatch.setattr("sys.stdin", answer)
+        code, output, errors = await ask(cluster.zookeeper, *command)
+        assert (code, output) == (1, "")
+        assert "nothing was done; answer y, or add --force" in errors
+        assert writer.ledger_id in await client.list_ledgers()
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert (await ask(cluster.zookeeper, *command))[0] == 0
+    assert writer.ledger_id not in await client.list_ledgers()
+
+
+@pytest.mark.java
+async def test_cluster_is_made_once_and_made_again_on_demand(ask: Ask) -> None:
+    async with EmbeddedZooKeeper() as server:
+        code, _, errors = await ask(server.address, "whatisinstanceid")
+        assert code == 1
+        assert "no BookKeeper cluster at zk+null://" in errors
+        code, output, _ = await ask(server.address, "--json", "initnewcluster", "--layout", "flat")
+        made = json.loads(output)
+        assert made["layout"] == "flat"
+        assert await ask(server.address, "whatisinstanceid") == (
+            0,
+            f"InstanceId: {made['instance_id']}\n",
+            "",
+        )
+        code, _, errors = await ask(server.address, "initnewcluster")
+        assert code == 1
+        assert "there is a cluster already" in errors
+        assert (await ask(server.address, "metaformat", "-f"))[0] == 0
+        code, output, _ = await ask(server.address, "--json", "whatisinstanceid")
+        assert json.loads(output)["instance_id"] != made["instance_id"]
+
+
+async def test_cluster_that_bookies_serve_is_not_formatted(cluster: LocalCluster, ask: Ask) -> None:
+    code, _, errors = await ask(cluster.zookeeper, "metaformat", "--force")
+    assert code == 1
+    assert "stop them all first" in errors
+
+
+async def test_cluster_that_is_not_named_or_not_there_is_one_line(
+    ask: Ask, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["shell", "listbookies"]) == 1
+    assert capsys.readouterr().err == (
+        "labkit: name the cluster's metadata store: --zookeeper HOST:PORT, or"
+        " zk+null://HOST:PORT/ledgers\n"
+    )
+    assert main(["shell", "--data", ".", "listledgers", "-meta"]) == 1
+    assert capsys.readouterr().err.endswith("add --zookeeper\n")
+    assert main(["shell", "--data", ".", "--zookeeper", "127.0.0.1:1", "listledgers"]) == 1
+    assert capsys.readouterr().err.endswith("name one of them\n")
+    monkeypatch.setattr(
+        "labkit.worlds.live.zookeeper.store.ZooKeeperStore.start.__defaults__", (0.5,)
+    )
+    address = f"127.0.0.1:{free_port()}"
+    code, _, errors = await ask(address, "listbookies")
+    assert code == 1
+    assert errors == (f"labkit: no ZooKeeper answers at {address} within 0.5 s; is it running?\n")

@@ -1,0 +1,121 @@
+"""The command line finds the directories, prints one document or a line a record, and never a
+traceback.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from labkit.cli.main import main
+from labkit.views.shell import command
+from labkit.views.shell.records import Source
+from tests.system.storage.support import copy_of_golden
+from tests.views.shell.support import CLEAN, Run, json_lines
+
+
+def test_the_folder_of_a_labkit_bookie_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copy_of_golden(CLEAN.name, tmp_path)
+    (root / "j").rename(root / "journal")
+    (root / "l").rename(root / "ledgers")
+    assert main(["shell", "--data", str(root), "lastmark"]) == 0
+    assert "Pos - 3584" in capsys.readouterr().out
+
+
+def test_options_may_follow_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    journal, ledgers = ["--journal", str(CLEAN / "j")], ["--ledgers", str(CLEAN / "l")]
+    for arguments in (
+        ["--json", *journal, *ledgers, "lastmark"],
+        ["lastmark", "--json", *journal, *ledgers],
+        [*journal, "lastmark", *ledgers, "--json"],
+    ):
+        assert main(["shell", *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)["kind"] == "LastMark"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [[], ["--data", "x", "--journal", "y"], ["--data", "nowhere"], ["--ledgers", "nowhere"]],
+)
+def test_unclear_or_missing_directories_are_one_line(
+    capsys: pytest.CaptureFixture[str], where: list[str]
+) -> None:
+    assert main(["shell", *where, "lastmark"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("labkit: ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["readlogmetadata 0", "listfilesondisc", "localconsistencycheck", "rebuildindex -dryRun 5"],
+)
+def test_short_answers_are_one_json_document(run: Run, verb: str) -> None:
+    code, output, _ = run(CLEAN, "--json", *verb.split())
+    assert code == 0
+    assert "kind" in json.loads(output)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "readjournal 1a1fd4b7370.txn",
+        "readlog 0",
+        "ledger 5",
+        "readledger 5",
+        "listledgers",
+        "lastmark",
+    ],
+)
+def test_streams_are_one_json_object_a_line(run: Run, verb: str) -> None:
+    code, output, _ = run(CLEAN, "--json", *verb.split())
+    assert code == 0
+    assert all("kind" in line for line in json_lines(output))
+
+
+def test_entries_come_with_their_bytes_when_asked_for(run: Run) -> None:
+    _, output, _ = run(CLEAN, "--json", "readledger", "-m", "5", "1", "1")
+    source, world = json_lines(output)
+    assert source["file"] == "0.log"
+    assert bytes.fromhex(world["data"]).endswith(b"world")
+
+
+def test_hmac_without_a_password_is_refused(run: Run) -> None:
+    code, _, errors = run(CLEAN, "--digest", "hmac", "readlog", "0")
+    assert (code, errors) == (1, "labkit: --digest hmac needs the ledger's --password\n")
+
+
+def test_a_directory_that_may_not_be_read_is_one_line(run: Run, tmp_path: Path) -> None:
+    index = copy_of_golden(CLEAN.name, tmp_path) / "l/current/0.log"
+    index.unlink()
+    index.mkdir()
+    code, _, errors = run(tmp_path, "readledger", "5")
+    assert code == 1
+    assert errors.count("\n") == 1
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly() -> None:
+    where = ["--journal", str(CLEAN / "j"), "--ledgers", str(CLEAN / "l")]
+    command = [sys.executable, "-m", "labkit", "shell", *where, "readlog", "0"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_line_feed_in_a_record_does_not_begin_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setitem(command.VERBS, "lastmark", lambda _: [Source("a\nb\x1b")])
+    arguments = Namespace(shell_verb="lastmark", json=False)
+    assert command.run_shell(arguments, lines.append) == 0
+    assert lines == ["In a\\u000ab\\u001b"]

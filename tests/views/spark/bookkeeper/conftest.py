@@ -1,0 +1,28 @@
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests.views.spark.bookkeeper.stage import Stage
+from tests.views.spark.bookkeeper.standalone import ConnectServer
+
+NAMES = (f"spark-{number}" for number in count())
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """Four bookies; tests keep apart by topic names."""
+    with Stage(bookies=4) as stage:
+        yield stage
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
+        yield server
+
+
+@pytest.fixture
+def name() -> str:
+    """A topic that no other test uses."""
+    return next(NAMES)

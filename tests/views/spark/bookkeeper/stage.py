@@ -1,0 +1,122 @@
+"""A cluster in a separate thread, for tests that wait for Spark meanwhile."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from threading import Thread
+from typing import Any, Self, TypeVar
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.metadata.store import BadVersionError
+from labkit.system.model.message_id import MessageId
+from labkit.system.model.proto.managed_ledger_pb2 import ManagedLedgerInfo
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.names import full_name, managed_ledger_path, partitions_path
+from labkit.system.topic.producer import Batching, Producer
+from labkit.system.topic.topic import Topic
+from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.until import until, until_true
+
+T = TypeVar("T")
+
+QUICK_NEWS = ClientConfig(explicit_lac_interval_ms=20)
+"""Readers hear of the newest entry soon, though no other follows it."""
+
+
+class Stage:
+    """Bookies, and topics that are written to."""
+
+    def __init__(self, bookies: int, brokers: int = 0) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever)
+        self.cluster = LocalCluster(bookies, brokers=brokers, traced=False)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.run(self.cluster.start())
+        self.client: BookKeeper = self.run(self.cluster.connect(config=QUICK_NEWS))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.cluster.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
+
+    def topic(self, name: str, partitions: int, entries_per_ledger: int = 50, **keys: int) -> Topic:
+        config = ManagedLedgerConfig(max_entries_per_ledger=entries_per_ledger, **keys)
+        return self.run(Topic.create(self.client, name, partitions=partitions, config=config))
+
+    def send(
+        self, topic: Topic, payloads: list[bytes], batch: int = 0, name: str = "p"
+    ) -> list[str]:
+        """The MessageIDs as text, in the order of the payloads."""
+        return self.run(self._send(topic, payloads, batch, name))
+
+    async def _send(self, topic: Topic, payloads: list[bytes], batch: int, name: str) -> list[str]:
+        batching = Batching(max_messages=batch) if batch else None
+        producer: Producer = topic.producer(name, batching=batching)
+        sent = [producer.send(payload) for payload in payloads]
+        await producer.flush()
+        ids = [each.result() for each in sent]
+        newest = {each.ledger_id: each.entry_id for each in sorted(ids, key=_position)}
+        for ledger_id, entry_id in newest.items():
+            await self.heard(ledger_id, entry_id)
+        return [str(each) for each in ids]
+
+    async def heard(self, ledger_id: int, entry_id: int) -> None:
+        """Return when readers can see the entry, though perhaps no other follows it."""
+        reader = await self.client.open_ledger_no_recovery(ledger_id)
+
+        async def is_heard() -> bool:
+            return await reader.read_explicit_last_add_confirmed() >= entry_id
+
+        await until_true(is_heard)
+
+    def wait(self, condition: Callable[[], object], problem: Callable[[], object]) -> None:
+        """Until the condition holds; fails when there is a problem."""
+
+        def is_over() -> bool:
+            assert problem() is None, problem()
+            return bool(condition())
+
+        self.run(until(is_over, 100))
+
+    async def add_partition(self, topic: str) -> None:
+        """One more than there are."""
+        path, store = partitions_path(full_name(topic)), self.client.store
+        data, version = await store.get(path)
+        count = json.loads(data)["partitions"]
+        await store.set(path, json.dumps({"partitions": count + 1}).encode(), version)
+
+    async def trim(self, topic: str, ledger_count: int) -> None:
+        """The oldest ledgers of a topic without partitions go, as retention lets them."""
+        gone: list[int] = []
+
+        async def leave_the_chain() -> bool:
+            path, store = managed_ledger_path(full_name(topic)), self.client.store
+            data, version = await store.get(path)
+            info = ManagedLedgerInfo.FromString(data)
+            gone[:] = [ledger.ledgerId for ledger in info.ledgerInfo[:ledger_count]]
+            del info.ledgerInfo[:ledger_count]
+            try:
+                await store.set(path, info.SerializeToString(), version)
+            except BadVersionError:  # The topic went on in its next ledger meanwhile.
+                return False
+            return True
+
+        await until_true(leave_the_chain)
+        for ledger_id in gone:
+            await self.client.delete_ledger(ledger_id)
+
+
+def _position(message_id: MessageId) -> tuple[int, int]:
+    return message_id.ledger_id, message_id.entry_id
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"message %d" % number for number in range(first, last)]

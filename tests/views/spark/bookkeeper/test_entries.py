@@ -1,0 +1,34 @@
+"""Entries read ahead while Spark takes the rows."""
+
+from time import sleep
+
+import pytest
+
+from labkit.system.client.context import ClientConfig
+from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.spans import KnownLedger, Span
+from tests.views.spark.bookkeeper.stage import Stage
+
+pytestmark = pytest.mark.slow
+TIMEOUT_S = 1.0
+
+
+def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
+    async def read() -> list[int]:
+        writer = await stage.client.create_ledger(1, 1, 1)
+        for _ in range(6):
+            await writer.add(bytes(600_000))
+        await writer.close()
+        ledger_id = writer.ledger_id
+        metadata = await stage.client.ledger_metadata(ledger_id)
+        config = ClientConfig(request_timeout_s=TIMEOUT_S)
+        client = await stage.cluster.connect(config=config)
+        span = Span(KnownLedger(ledger_id, metadata, 5, metadata.length), -1, 0, 5)
+        found: list[int] = []
+        async for entries in read_span(client, span, 10):
+            found += [entry.entry_id for entry in entries]
+            # As Spark does: no event loop runs until the next rows are asked for.
+            sleep(TIMEOUT_S * 1.5)  # noqa: ASYNC251
+        return found
+
+    assert stage.run(read()) == list(range(6))

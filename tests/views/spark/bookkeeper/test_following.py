@@ -1,0 +1,168 @@
+"""What a stream reads at each trigger, asked without Spark."""
+
+from random import Random
+from typing import cast
+
+import pytest
+
+from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.system.model.message_id import MessageId
+from labkit.system.topic.chain import LedgerInfo
+from labkit.views.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
+from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.following import Follower
+from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
+from labkit.views.spark.bookkeeper.options import Options, read_options
+from labkit.views.spark.bookkeeper.rows import Rows
+from labkit.views.spark.bookkeeper.spans import KnownLedger
+from tests.repeat import repeated
+from tests.views.spark.bookkeeper.stage import Stage, numbered
+
+
+def options(stage: Stage, **given: str) -> Options:
+    return read_options({"zookeeper": stage.cluster.zookeeper, **given})
+
+
+def follower(stage: Stage, **given: str) -> Follower:
+    """As a restarted query has it."""
+    read = options(stage, **given)
+    return Follower(Directory(stage.client, read), read)
+
+
+def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[bytes | None]:
+    async def read() -> list[bytes | None]:
+        payloads: list[bytes | None] = []
+        for span in await follower(stage, topic=topic).spans(start, end):
+            rows = Rows(span, topic, ["payload"])
+            async for entries in read_span(stage.client, span, 10):
+                for entry in entries:
+                    rows.add(entry)
+            payloads += rows.payloads
+        return payloads
+
+    return stage.run(read())
+
+
+@pytest.mark.parametrize("seed", repeated(range(4)))
+def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed: int) -> None:
+    chance = Random(seed)
+    topic = stage.topic(name, 3, entries_per_ledger=4)
+    sent = numbered(0, 150)
+    stage.send(topic, sent, batch=chance.randrange(2, 9))
+    query = follower(stage, topic=name)
+    offset = stage.run(query.initial())
+    read: list[bytes | None] = []
+    while len(read) < len(sent):
+        limit = chance.randrange(1, 20)
+        end = stage.run(query.next_offset(offset, None, limit))
+        rows = rows_between(stage, name, offset, end)
+        assert len(rows) == min(limit, len(sent) - len(read))
+        read, offset = read + rows, end
+        if chance.random() < 0.3:
+            query = follower(stage, topic=name)
+    assert sorted(payload or b"" for payload in read) == sorted(sent)
+    assert stage.run(query.next_offset(offset, None, None)) == offset
+
+
+class _LongChain:
+    """Stands in for a directory with a lane of a thousand ledgers; counts look-ups."""
+
+    look_ups = 0
+
+    async def chains(self) -> Chains:
+        return {-1: [LedgerInfo(ledger_id) for ledger_id in range(1000)]}
+
+    async def known(self, info: LedgerInfo) -> KnownLedger:
+        self.look_ups += 1
+        metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.CLOSED)
+        return KnownLedger(info.ledger_id, metadata, 9, 100)
+
+
+async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:
+    directory = _LongChain()
+    # Of ledgers, where each entry is a row and none has to be read.
+    given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
+    query = Follower(cast(Directory, directory), given)
+    start = {-1: MessageId(0, 4)}
+    assert await query.next_offset(start, None, 12) == {-1: MessageId(1, 6)}
+    assert directory.look_ups < 100
+
+
+def test_an_offset_between_ledgers_names_the_one_that_follows(stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=3), numbered(0, 9))
+    query = follower(stage, topic=name)
+    offset = stage.run(query.initial())
+    ledgers = list(dict.fromkeys(each.split(":")[0] for each in sent))
+    for following in ledgers[1:]:
+        offset = stage.run(query.next_offset(offset, None, 3))
+        assert encode_offset(offset) == {"-1": f"{following}:-1:-1:-1"}
+
+
+def test_a_target_holds_back_what_came_after_it(stage: Stage, name: str) -> None:
+    topic = stage.topic(name, 0)
+    stage.send(topic, numbered(0, 3))
+    query = follower(stage, topic=name)
+    target, start = stage.run(query.newest()), stage.run(query.initial())
+    stage.send(topic, numbered(3, 6))
+    assert stage.run(query.next_offset(start, target, None)) == target
+
+
+def test_a_query_that_saw_what_follows_a_ledger_does_not_miss_it(stage: Stage, name: str) -> None:
+    topic = stage.topic(name, 0, entries_per_ledger=3)
+    stage.send(topic, numbered(0, 3))
+    stage.run(topic.close())
+    stage.topic(name, 0)  # The new owner has an empty ledger.
+    query = follower(stage, topic=name)
+    offset = stage.run(query.next_offset(stage.run(query.initial()), None, None))
+    stage.run(stage.trim(name, 1))
+    for _ in range(2):
+        assert stage.run(query.next_offset(offset, None, None)) == offset
+
+
+def test_a_query_started_again_cannot_know_whether_a_ledger_had_more(
+    stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 0, entries_per_ledger=3)
+    stage.send(topic, numbered(0, 3))
+    query = follower(stage, topic=name)
+    offset = stage.run(query.next_offset(stage.run(query.initial()), None, 2))
+    stage.run(topic.close())
+    stage.topic(name, 0)
+    stage.run(stage.trim(name, 1))
+    with pytest.raises(LedgerGoneError, match="may be lost"):
+        stage.run(follower(stage, topic=name).next_offset(offset, None, None))
+    bears_it = follower(stage, topic=name, failOnDataLoss="false")
+    assert stage.run(bears_it.next_offset(offset, None, None)) == offset
+
+
+def test_a_stream_over_a_topic_without_ledgers_waits_for_the_first(stage: Stage, name: str) -> None:
+    topic = stage.topic(name, 2)
+    query = follower(stage, topic=name)
+    start = stage.run(query.initial())
+    assert stage.run(query.next_offset(start, None, None)) == start
+    sent = stage.send(topic, numbered(0, 4))
+    end = stage.run(query.next_offset(start, None, None))
+    assert sorted(encode_offset(end).values()) == sorted(sent[2:])
+
+
+def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None:
+    async def write() -> list[int]:
+        ids = []
+        for _ in range(3):
+            writer = await stage.client.create_ledger(3, 3, 2)
+            for number in range(4):
+                await writer.add(b"%d" % number)
+            await writer.close()
+            ids.append(writer.ledger_id)
+        return ids
+
+    first, middle, last = stage.run(write())
+    given = {"ledgers": f"{first},{middle},{last}", "start": f"{middle}:2:-1:-1"}
+    query = follower(stage, **given)
+    offset = stage.run(query.initial())
+    end = stage.run(query.next_offset(offset, None, None))
+    spans = stage.run(query.spans(offset, end))
+    assert [(span.ledger.ledger_id, span.first, span.last) for span in spans] == [
+        (middle, 2, 3),
+        (last, 0, 3),
+    ]

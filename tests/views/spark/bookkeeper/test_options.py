@@ -1,0 +1,91 @@
+import pytest
+
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.message_id import MessageId
+from labkit.views.spark.bookkeeper.options import MIB, OptionError, Options, read_options
+
+ZOOKEEPER = "127.0.0.1:2181"
+
+
+def options(**given: str) -> Options:
+    return read_options({"zookeeper": ZOOKEEPER, **given})
+
+
+def test_a_short_topic_name_is_made_full() -> None:
+    assert options(topic="orders").topic == "persistent://public/default/orders"
+
+
+def test_ledgers_are_ids_and_ranges() -> None:
+    assert options(ledgers="3, 5-7,9-").ledgers == ((3, 3), (5, 7), (9, 2**63 - 1))
+
+
+def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> None:
+    assert options(topic="t", SPLITSIZE="64k", maxrowspertrigger="5") == Options(
+        MetadataPlace(ZOOKEEPER),
+        "persistent://public/default/t",
+        split_bytes=64 * 1024,
+        max_rows_per_trigger=5,
+    )
+
+
+def test_a_cluster_below_another_path_is_named_by_its_uri() -> None:
+    read = read_options({"zookeeper": "zk+null://h:1/a/ledgers", "topic": "t"})
+    assert read.metadata == MetadataPlace("h:1", "/a")
+
+
+def test_a_password_keeps_its_spaces() -> None:
+    assert options(topic="t", PASSWORD=" secret ").password == b" secret "
+
+
+def test_bounds_are_ids_one_for_each_partition() -> None:
+    read = options(topic="t", start="3:4:0:-1,5:6:1:2", end="9:0:0:-1")
+    assert read.start == (MessageId(3, 4, 0), MessageId(5, 6, 1, 2))
+    assert read.end == (MessageId(9, 0, 0),)
+
+
+@pytest.mark.parametrize("printed", ["3:4:1:-1", "3:4:-1:-1"])
+def test_ids_of_a_partition_that_is_named_as_a_topic_are_those_that_clients_print(
+    printed: str,
+) -> None:
+    """Java's producer prints -1, its consumer and the clients in other languages print 1."""
+    read = options(topic="t-partition-1", start=printed, end=printed)
+    assert (read.start, read.end) == ((MessageId(3, 4, 1),), (MessageId(3, 4, 1),))
+
+
+def test_an_option_that_is_not_given_has_its_default() -> None:
+    read = options(topic="t")
+    assert (read.start, read.end, read.split_bytes) == ("earliest", "latest", 32 * MIB)
+    assert read.fail_on_data_loss
+    assert read.retry_s == 120
+    assert not read.closed_only
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"topic": "t", "zookeeper": ""}, "option 'zookeeper' is missing"),
+        ({}, "either option 'topic'"),
+        ({"topic": "t", "ledgers": "3"}, "either option 'topic'"),
+        ({"topic": "t", "partitions": "3"}, "option 'partitions' is unknown; there are zookeeper"),
+        ({"topic": "a/b"}, "option 'topic': 'a/b' is not a topic name"),
+        ({"ledgers": "7,3-1"}, "option 'ledgers': '3-1' ends before it begins"),
+        ({"topic": "t", "zookeeper": "etcd://h:1"}, "option 'zookeeper': 'etcd://h:1': labkit"),
+        ({"ledgers": "all"}, "option 'ledgers' is 'all'; write ids and ranges"),
+        ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is not a MessageID"),
+        ({"topic": "t", "end": "earliest"}, "option 'end' is 'earliest'"),
+        ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' has two ids"),
+        (
+            {"topic": "t", "start": "9:1:0:-1", "end": "9:0:0:-1"},
+            "9:1:0:-1 comes after option 'end'",
+        ),
+        ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
+        ({"topic": "t", "closedOnly": "yes"}, "option 'closedOnly' is 'yes'; write 'true'"),
+        ({"topic": "t", "retrySeconds": "2m"}, "option 'retrySeconds' is '2m'; write a whole"),
+        ({"topic": "t", "rowsPerBatch": "0"}, "option 'rowsPerBatch' is '0'; write a whole number"),
+        ({"topic": "t", "splitSize": "big"}, "option 'splitSize' is 'big'; write a size"),
+    ],
+)
+def test_a_refusal_names_the_option_and_what_to_write(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError) as told:
+        options(**given)
+    assert words in str(told.value)

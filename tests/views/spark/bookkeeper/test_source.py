@@ -1,0 +1,369 @@
+"""Batch queries over a cluster of real bookie processes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from labkit.system.model.entry import DigestType
+from labkit.system.model.ledger import LedgerState
+from tests.views.spark.bookkeeper.stage import Stage, numbered
+
+ID = "concat_ws(':', ledger, entry, partition, batch_index) as id"
+
+
+def load(spark: SparkSession, stage: Stage, **options: str) -> DataFrame:
+    reader = spark.read.format("bookkeeper")
+    return reader.options(zookeeper=stage.cluster.zookeeper, **options).load()
+
+
+def ids(messages: DataFrame) -> list[str]:
+    return [row["id"] for row in messages.selectExpr(ID).collect()]
+
+
+def test_a_topic_has_a_row_for_each_message_with_its_id(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 3, entries_per_ledger=4)
+    payloads = numbered(0, 200)
+    sent = stage.send(topic, payloads, batch=7)
+    rows = load(spark, stage, topic=name).selectExpr(ID, "payload", "sequence_id").collect()
+    assert sorted((row["id"], bytes(row["payload"])) for row in rows) == sorted(
+        zip(sent, payloads, strict=True)
+    )
+    assert sorted(row["sequence_id"] for row in rows) == list(range(200))
+
+
+def test_messages_that_were_not_batched_have_batch_index_minus_one(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 5))
+    messages = load(spark, stage, topic=name)
+    assert ids(messages) == sent
+    assert messages.select("partition", "batch_index", "batch_size").distinct().collect() == [
+        (-1, -1, 1)
+    ]
+
+
+def test_a_row_has_its_messages_producer_times_and_place(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    async def send() -> None:
+        producer = topic.producer("someone")
+        sent = producer.send(b"x", key="k", event_time_ms=1500, properties={"a": "1", "b": "2"})
+        await producer.flush()
+        await sent
+
+    before = datetime.now(UTC).replace(microsecond=0)
+    topic = stage.topic(name, 0)
+    stage.run(send())
+    stage.run(topic.close())
+    row = load(spark, stage, topic=name).collect()[0]
+    assert row["topic"] == f"persistent://public/default/{name}"
+    assert (row["producer"], row["key"], row["properties"]) == (
+        "someone",
+        "k",
+        {"a": "1", "b": "2"},
+    )
+    assert row["event_time"] == datetime(1970, 1, 1, 0, 0, 1, 500_000)
+    assert row["publish_time"] >= before.replace(tzinfo=None)
+    metadata = stage.run(stage.client.ledger_metadata(row["ledger"]))
+    ensemble = list(metadata.segments[0].ensemble)
+    assert (row["ensemble"], row["write_set"]) == (ensemble, ensemble)
+    assert (row["last_add_confirmed"], row["length"]) == (-1, metadata.length)
+    assert (row["uuid"], row["chunk_id"], row["chunks"]) == (None, None, None)
+
+
+def test_what_a_message_lacks_is_null(spark: SparkSession, stage: Stage, name: str) -> None:
+    stage.send(stage.topic(name, 0), [b"x"])
+    row = load(spark, stage, topic=name).collect()[0]
+    assert (row["key"], row["event_time"], row["properties"]) == (None, None, {})
+
+
+def write_ledger(stage: Stage, entry_count: int, copies: int = 1) -> int:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(copies, copies, copies)
+        for number in range(entry_count):
+            await writer.add(b"entry %d" % number)
+        await writer.close()
+        return writer.ledger_id
+
+    return stage.run(write())
+
+
+def test_ledgers_have_a_row_for_each_entry(spark: SparkSession, stage: Stage) -> None:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(4, 2, 2)
+        for number in range(10):
+            await writer.add(b"entry %d" % number)
+        await writer.close()
+        return writer.ledger_id
+
+    ledger_id = stage.run(write())
+    rows = load(spark, stage, ledgers=str(ledger_id)).orderBy("entry").collect()
+    assert [(row["entry"], bytes(row["payload"])) for row in rows] == [
+        (number, b"entry %d" % number) for number in range(10)
+    ]
+    ensemble = rows[0]["ensemble"]
+    assert [row["write_set"] for row in rows[:4]] == [
+        [ensemble[0], ensemble[1]],
+        [ensemble[1], ensemble[2]],
+        [ensemble[2], ensemble[3]],
+        [ensemble[3], ensemble[0]],
+    ]
+
+
+def test_a_ledger_with_a_password_is_read_with_it(spark: SparkSession, stage: Stage) -> None:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(digest_type=DigestType.HMAC, password=b"secret")
+        await writer.add(b"x")
+        await writer.close()
+        return writer.ledger_id
+
+    ledger_id = stage.run(write())
+    rows = load(spark, stage, ledgers=str(ledger_id), password="secret").collect()
+    assert [bytes(row["payload"]) for row in rows] == [b"x"]
+
+
+def test_start_and_end_are_both_included(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=3), numbered(0, 100), batch=6)
+    for first, last in ((0, 99), (8, 8), (10, 77), (6, 11)):
+        messages = load(spark, stage, topic=name, start=sent[first], end=sent[last])
+        assert ids(messages) == sent[first : last + 1]
+
+
+def test_a_partition_without_a_bound_is_read_whole(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 2), numbered(0, 20))
+    of_0 = [each for each in sent if each.endswith(":0:-1")]
+    of_1 = [each for each in sent if each.endswith(":1:-1")]
+    found = ids(load(spark, stage, topic=name, start=of_0[4]))
+    assert sorted(found) == sorted(of_0[4:] + of_1)
+
+
+def test_an_open_ledger_is_read_to_its_last_add_confirmed_and_stays_open(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 0)
+    sent = stage.send(topic, numbered(0, 10))
+    assert ids(load(spark, stage, topic=name)) == sent
+    ledger_id = int(sent[0].split(":")[0])
+    assert stage.run(stage.client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
+    more = stage.send(topic, numbered(10, 20))
+    assert more[0].split(":")[0] == sent[0].split(":")[0], "the writer was not fenced"
+    assert ids(load(spark, stage, topic=name)) == sent + more
+
+
+def test_closed_only_leaves_open_ledgers_out(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=4), numbered(0, 10))
+    assert ids(load(spark, stage, topic=name, closedOnly="true")) == sent[:8]
+
+
+def test_a_dead_bookie_is_passed_over(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 200), batch=3)
+    victim = load(spark, stage, topic=name).collect()[0]["ensemble"][0]
+    stage.run(stage.cluster.kill(victim))
+    try:
+        assert ids(load(spark, stage, topic=name)) == sent
+    finally:
+        stage.run(stage.cluster.restart(victim))
+
+
+def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
+    spark: SparkSession, stage: Stage
+) -> None:
+    async def write() -> tuple[int, str]:
+        writer = await stage.client.create_ledger(1, 1, 1)
+        for number in range(3):
+            await writer.add(b"%d" % number)
+        await writer.close()
+        return writer.ledger_id, writer.metadata.segments[0].ensemble[0]
+
+    ledger_id, bookie = stage.run(write())
+    stage.run(stage.cluster.kill(bookie))
+    try:
+        said = f"entries 0 to 2 of ledger {ledger_id} cannot be read: {bookie}"
+        with pytest.raises(PythonException, match=said):
+            load(spark, stage, ledgers=str(ledger_id), retrySeconds="1").collect()
+    finally:
+        stage.run(stage.cluster.restart(bookie))
+
+
+# What is asked for is all that is read, and nothing less
+
+
+def test_a_schema_picks_columns(spark: SparkSession, stage: Stage, name: str) -> None:
+    stage.send(stage.topic(name, 0), numbered(0, 3))
+    reader = spark.read.format("bookkeeper").schema("entry long, producer string")
+    messages = reader.options(zookeeper=stage.cluster.zookeeper, topic=name).load()
+    assert messages.collect() == [(0, "p"), (1, "p"), (2, "p")]
+
+
+@pytest.fixture(scope="module")
+def orders(stage: Stage) -> None:
+    """A topic of three partitions."""
+    stage.send(stage.topic("orders", 3), numbered(0, 12))
+
+
+def test_large_ledgers_are_read_by_several_tasks(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), [bytes(1000)] * 40)
+    messages = load(spark, stage, topic=name, splitSize="10k")
+    assert messages.rdd.getNumPartitions() >= 4
+    assert ids(messages) == sent
+
+
+def test_batches_of_rows_have_the_size_asked_for(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 30))
+    assert ids(load(spark, stage, topic=name, rowsPerBatch="7")) == sent
+
+
+# Ledgers that are not there
+
+
+@pytest.mark.parametrize("bound", ["start", "end"])
+def test_a_query_that_names_a_trimmed_ledger_fails_unless_data_loss_is_allowed(
+    spark: SparkSession, stage: Stage, name: str, bound: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 30))
+    stage.run(stage.trim(name, 2))
+    options = {"topic": name, "start": sent[3]} if bound == "start" else {"end": sent[3]}
+    options = {"topic": name} | options
+    with pytest.raises(AnalysisException) as refused:
+        load(spark, stage, **options).count()
+    assert f"option '{bound}': ledger" in str(refused.value)
+    assert "set option 'failOnDataLoss' to 'false'" in str(refused.value)
+    left = load(spark, stage, **options, failOnDataLoss="false")
+    assert ids(left) == (sent[10:] if bound == "start" else [])
+    assert ids(load(spark, stage, topic=name)) == sent[10:], "which begins at what is there"
+
+
+def test_a_range_of_ledgers_with_a_hole_fails_unless_data_loss_is_allowed(
+    spark: SparkSession, stage: Stage
+) -> None:
+    first, middle, last = (write_ledger(stage, entry_count=3) for _ in range(3))
+    stage.run(stage.client.delete_ledger(middle))
+    with pytest.raises(AnalysisException, match=f"only 2 ledgers; {middle} is the first"):
+        load(spark, stage, ledgers=f"{first}-{last}").count()
+    assert load(spark, stage, ledgers=f"{first}-{last}", failOnDataLoss="false").count() == 6
+    assert load(spark, stage, ledgers=f"{first}-").count() >= 6
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_ledger_of_the_chain_that_was_deleted_is_a_loss(
+    spark: SparkSession, stage: Stage, name: str, fails: bool
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 15))
+    deleted = int(sent[5].split(":")[0])
+    stage.run(stage.client.delete_ledger(deleted))
+    messages = load(spark, stage, topic=name, failOnDataLoss=str(fails))
+    if fails:
+        with pytest.raises(AnalysisException, match=f"ledger {deleted} was deleted, or trimmed"):
+            messages.count()
+    else:
+        assert ids(messages) == sent[:5] + sent[10:]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_ledger_that_goes_after_the_query_was_planned_is_a_loss(
+    spark: SparkSession, stage: Stage, fails: bool
+) -> None:
+    stays, goes = (write_ledger(stage, entry_count=3, copies=copies) for copies in (2, 1))
+    entries = load(spark, stage, ledgers=f"{stays},{goes}", failOnDataLoss=str(fails))
+    assert entries.count() == 6
+    [bookie] = stage.run(stage.client.ledger_metadata(goes)).segments[0].ensemble
+    stage.run(stage.client.delete_ledger(goes))
+    stage.run(stage.cluster.kill(bookie))
+    try:
+        if fails:
+            with pytest.raises(PythonException, match=f"ledger {goes} was deleted, or trimmed"):
+                entries.collect()
+        else:
+            assert {row["ledger"] for row in entries.collect()} == {stays}
+    finally:
+        stage.run(stage.cluster.restart(bookie))
+
+
+def test_the_rows_of_a_ledger_deleted_after_planning_come_while_its_bookies_have_them(
+    spark: SparkSession, stage: Stage
+) -> None:
+    ledger_id = write_ledger(stage, entry_count=3)
+    entries = load(spark, stage, ledgers=str(ledger_id))
+    assert entries.count() == 3
+    stage.run(stage.client.delete_ledger(ledger_id))
+    assert [row["entry"] for row in entries.collect()] == [0, 1, 2]
+
+
+def test_a_partition_that_is_named_as_a_topic_has_its_number_in_rows_and_ids(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 2, entries_per_ledger=5), numbered(0, 40))
+    of_1 = [each for each in sent if each.endswith(":1:-1")]
+    partition = f"{name}-partition-1"
+    assert ids(load(spark, stage, topic=partition)) == of_1
+    assert ids(load(spark, stage, topic=partition, start=of_1[3], end=of_1[9])) == of_1[3:10]
+
+
+def test_ids_of_another_partition_than_the_one_named_as_a_topic_are_refused(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    [sent] = stage.send(stage.topic(name, 1), numbered(0, 1))
+    other = sent.replace(":0:-1", ":3:-1")
+    with pytest.raises(AnalysisException, match=f"{name}-partition-0 has only 0"):
+        load(spark, stage, topic=f"{name}-partition-0", start=other).count()
+
+
+def test_an_end_that_is_not_confirmed_yet_is_refused(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    *_, last = stage.send(stage.topic(name, 0), numbered(0, 3))
+    ledger_id, entry_id, *_ = map(int, last.split(":"))
+    beyond = f"{ledger_id}:{entry_id + 1}:-1:-1"
+    with pytest.raises(AnalysisException, match=f"entry {entry_id + 1} of ledger {ledger_id} cann"):
+        load(spark, stage, topic=name, end=beyond).count()
+
+
+# What goes wrong is said in words
+
+
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"topic": "nowhere"}, "option 'topic': there is no topic persistent://public/default/now"),
+        ({"ledgers": "123456"}, "option 'ledgers': there is no ledger 123456"),
+        ({"topic": "orders", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 is of partition"),
+        ({"topic": "orders", "start": "latest"}, "option 'start' is 'latest'"),
+        ({"topic": "ordres"}, "that namespace has orders and others"),
+        ({"topic": "orders", "speed": "9"}, "option 'speed' is unknown"),
+        (
+            {"topic": "orders", "zookeeper": "127.0.0.1:9", "retrySeconds": "1"},
+            "option 'zookeeper': no ZooKeeper answers at 127.0.0.1:9 within 1 s; is it running?",
+        ),
+        ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
+        ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is for"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    options: dict[str, str],
+    words: str,
+    spark: SparkSession,
+    stage: Stage,
+) -> None:
+    given: dict[str, Any] = {"zookeeper": stage.cluster.zookeeper, **options}
+    with pytest.raises(AnalysisException) as told:
+        spark.read.format("bookkeeper").options(**given).load().collect()
+    assert words in str(told.value)
+    assert str(told.value).count("\n") < 6
+
+
+def test_a_schema_with_an_unknown_column_is_refused(spark: SparkSession, stage: Stage) -> None:
+    reader = spark.read.format("bookkeeper").schema("offset long")
+    with pytest.raises(AnalysisException, match="there is no column 'offset'"):
+        reader.options(zookeeper=stage.cluster.zookeeper, topic="t").load().collect()

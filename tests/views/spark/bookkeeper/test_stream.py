@@ -1,0 +1,300 @@
+"""Streaming queries over a cluster of real bookie processes; what they gave is compared with what
+was sent, message by message.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from labkit.system.model.ledger import LedgerState
+from tests.views.spark.bookkeeper.stage import Stage, numbered
+
+WAIT_S = 120
+ID_PARTS = ("ledger", "entry", "partition", "batch_index")
+
+
+class Sink:
+    """Keeps one file of ids for each batch: the same batch again replaces it.
+
+    `after_batch` is called when a batch, by its id, is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.after_batch: Callable[[int], None] = lambda batch_id: None
+        folder.mkdir()
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        parts = [part for part in ID_PARTS if part in batch.columns]
+        rows = batch.selectExpr(f"concat_ws(':', {', '.join(parts)}) as id")
+        path = self.folder / f"{batch_id:06}"
+        path.write_text("".join(f"{row['id']}\n" for row in rows.collect()))
+        self.after_batch(batch_id)
+
+    def batches(self) -> list[list[str]]:
+        return [path.read_text().split() for path in sorted(self.folder.iterdir())]
+
+    def ids(self) -> list[str]:
+        return [each for batch in self.batches() for each in batch]
+
+
+class Following:
+    """A query that can be started again over its checkpoint."""
+
+    def __init__(self, spark: SparkSession, stage: Stage, folder: Path, **options: str) -> None:
+        self._spark, self._stage, self._folder = spark, stage, folder
+        self.options = options
+        self.schema: str | None = None
+        self.sink = Sink(folder / "rows")
+
+    def read_now(self) -> None:
+        """Everything that is there."""
+        query = self._start(availableNow=True)
+        assert query.awaitTermination(WAIT_S)
+
+    @contextmanager
+    def running(self) -> Iterator[StreamingQuery]:
+        query = self._start(processingTime="100 milliseconds")
+        try:
+            yield query
+        finally:
+            query.stop()
+
+    def wait_for(self, count: int, query: StreamingQuery) -> None:
+        """Until `count` rows were given."""
+        self._stage.wait(lambda: len(self.sink.ids()) >= count, query.exception)
+
+    def offsets(self) -> list[dict[str, str]]:
+        """What the checkpoint says of each batch."""
+        files = sorted(
+            (self._folder / "checkpoint/offsets").glob("[0-9]*"), key=lambda f: int(f.name)
+        )
+        return [json.loads(file.read_text().splitlines()[-1]) for file in files]
+
+    def _start(self, **trigger: Any) -> StreamingQuery:
+        reader = self._spark.readStream.format("bookkeeper")
+        reader = reader.options(zookeeper=self._stage.cluster.zookeeper, **self.options)
+        if self.schema:
+            reader = reader.schema(self.schema)
+        writer = reader.load().writeStream.foreachBatch(self.sink)
+        writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
+        return writer.trigger(**trigger).start()
+
+
+@pytest.fixture
+def follow(spark: SparkSession, stage: Stage, name: str, tmp_path: Path) -> Following:
+    return Following(spark, stage, tmp_path, topic=name)
+
+
+@pytest.mark.long
+def test_a_restarted_query_gives_exactly_what_is_new(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=6)
+    sent = []
+    for round_ in range(3):
+        sent += stage.send(topic, numbered(100 * round_, 100 * round_ + 60), batch=4)
+        follow.read_now()
+        assert sorted(follow.sink.ids()) == sorted(sent)
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_offsets_are_message_ids_by_partition(stage: Stage, name: str, follow: Following) -> None:
+    sent = stage.send(stage.topic(name, 2), numbered(0, 20))
+    follow.read_now()
+    newest = {"0": sent[18], "1": sent[19]}
+    if sent[18].endswith(":1:-1"):
+        newest = {"0": sent[19], "1": sent[18]}
+    assert follow.offsets()[-1] == newest
+
+
+def test_a_batch_has_no_more_rows_than_the_limit_and_all_come_in_order(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 100), batch=7)
+    follow.options["maxRowsPerTrigger"] = "15"
+    follow.read_now()
+    assert [len(batch) for batch in follow.sink.batches()] == [15] * 6 + [10]
+    assert follow.sink.ids() == sent
+
+
+def test_the_limit_is_shared_by_the_partitions(stage: Stage, name: str, follow: Following) -> None:
+    sent = stage.send(stage.topic(name, 3), numbered(0, 90), batch=5)
+    follow.options["maxRowsPerTrigger"] = "30"
+    follow.read_now()
+    batches = follow.sink.batches()
+    assert [len(batch) for batch in batches] == [30, 30, 30]
+    assert [sorted({each.split(":")[2] for each in batch}) for batch in batches] == [
+        ["0", "1", "2"]
+    ] * 3
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_a_running_query_notices_new_ledgers_and_never_fences_the_writer(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 0, entries_per_ledger=10)
+    sent = []
+    with follow.running() as query:
+        for round_ in range(4):
+            sent += stage.send(topic, numbered(30 * round_, 30 * round_ + 30))
+            follow.wait_for(len(sent), query)
+    assert follow.sink.ids() == sent
+    ledgers = stage.run(topic.ledgers())
+    assert len(ledgers) >= 12
+    newest = stage.run(stage.client.ledger_metadata(ledgers[-1].ledger_id))
+    assert newest.state is LedgerState.OPEN
+
+
+def test_new_partitions_are_noticed(stage: Stage, name: str, follow: Following) -> None:
+    sent = stage.send(stage.topic(name, 1), numbered(0, 10))
+    follow.read_now()
+    stage.run(stage.add_partition(name))
+    sent += stage.send(stage.topic(name, 2), numbered(10, 40))
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert {each.split(":")[2] for each in sent} == {"0", "1"}
+
+
+def test_a_query_that_starts_at_latest_gives_what_comes_then(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 0)
+    stage.send(topic, numbered(0, 10))
+    follow.options["start"] = "latest"
+    follow.read_now()
+    sent = stage.send(topic, numbered(10, 15))
+    follow.read_now()
+    assert follow.sink.ids() == sent
+
+
+def test_a_query_starts_with_the_message_of_option_start(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 40), batch=8)
+    follow.options["start"] = sent[19]
+    follow.read_now()
+    assert follow.sink.ids() == sent[19:]
+
+
+def test_ledgers_are_followed_entry_by_entry(
+    spark: SparkSession, stage: Stage, tmp_path: Path
+) -> None:
+    async def write(count: int) -> None:
+        for writer in writers:
+            for number in range(count):
+                await writer.add(b"%d" % number)
+            await stage.heard(writer.ledger_id, writer.last_add_confirmed)
+
+    writers = [stage.run(stage.client.create_ledger(3, 3, 2)) for _ in range(2)]
+    ids = ",".join(str(writer.ledger_id) for writer in writers)
+    follow = Following(spark, stage, tmp_path, ledgers=ids, maxRowsPerTrigger="7")
+    for count, total in ((10, 10), (5, 15)):
+        stage.run(write(count))
+        follow.read_now()
+        assert sorted(follow.sink.ids()) == sorted(
+            f"{writer.ledger_id}:{number}" for writer in writers for number in range(total)
+        )
+    assert max(map(len, follow.sink.batches())) == 7
+
+
+# Failures
+
+
+def test_a_bookie_that_dies_in_mid_stream_costs_no_message_and_doubles_none(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=20)
+    sent = []
+    with follow.running() as query:
+        for victim in stage.cluster.bookie_names[:2]:
+            sent += stage.send(topic, numbered(0, 100), batch=3)
+            stage.run(stage.cluster.kill(victim))
+            sent += stage.send(topic, numbered(0, 100), batch=3)
+            follow.wait_for(len(sent), query)
+            stage.run(stage.cluster.restart(victim))
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_a_query_killed_in_mid_batch_reads_that_batch_again_with_the_same_rows(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=9)
+    sent = stage.send(topic, numbered(0, 150), batch=4)
+    follow.options["maxRowsPerTrigger"] = "40"
+    broken: list[list[str]] = []
+
+    def break_once(batch_id: int) -> None:
+        if batch_id == 2 and not broken:
+            broken.append(follow.sink.batches()[2])
+            raise OSError("the sink broke after it had written")
+
+    follow.sink.after_batch = break_once
+    with pytest.raises(StreamingQueryException, match="the sink broke"):
+        follow.read_now()
+    sent += stage.send(topic, numbered(150, 200), batch=4)
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+    assert sorted(follow.sink.batches()[2]) == sorted(broken[0])
+
+
+def test_a_query_stopped_at_any_time_goes_on_where_it_was(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=15)
+    sent = []
+    follow.options["maxRowsPerTrigger"] = "60"
+    for _ in range(2):
+        sent += stage.send(topic, numbered(0, 120), batch=4)
+        before = len(follow.sink.ids())
+        with follow.running() as query:
+            follow.wait_for(before + 1, query)
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
+    stage: Stage, name: str, follow: Following
+) -> None:
+    topic = stage.topic(name, 0, entries_per_ledger=5)
+    sent = stage.send(topic, numbered(0, 12))
+    follow.read_now()
+    late = stage.send(topic, numbered(12, 30))
+    stage.run(stage.trim(name, 4))
+    with pytest.raises(StreamingQueryException) as told:
+        follow.read_now()
+    assert f"of which {sent[-1]} was read last" in str(told.value)
+    assert "failOnDataLoss" in str(told.value)
+    follow.options["failOnDataLoss"] = "false"
+    follow.read_now()
+    assert follow.sink.ids() == sent + late[8:]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"end": "1:1:-1:-1"}, "option 'end' is for spark.read"),
+        ({"topic": "nowhere"}, "option 'topic': there is no topic"),
+        ({"schema": "entry long", "speed": "9"}, "option 'speed' is unknown"),
+        ({"schema": "offset long"}, "schema: there is no column 'offset'"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    options: dict[str, str], words: str, stage: Stage, name: str, follow: Following
+) -> None:
+    stage.topic(name, 0)
+    follow.options |= options
+    follow.schema = follow.options.pop("schema", None)
+    with suppress(AssertionError), pytest.raises(StreamingQueryException) as told:
+        follow.read_now()
+    assert words in str(told.value)
+    assert "During handling" not in str(told.value)
+    assert str(told.value).count("\n") < 15

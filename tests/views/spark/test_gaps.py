@@ -1,0 +1,91 @@
+"""Missing entries are found while a stream runs, however it is cut and whatever comes again."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from labkit.views.spark import flights, gaps
+from labkit.views.spark.faults import plant_faults
+from tests.views.spark import streams_by_hand as by_hand
+
+LOST, PORTIONS = 6, 5
+TOPIC = "flights-single"
+
+
+@pytest.fixture
+def state_store(spark: SparkSession) -> Iterator[None]:
+    for name, value in gaps.STATE_STORE.items():
+        spark.conf.set(name, value)
+    yield
+    for name in gaps.STATE_STORE:
+        spark.conf.unset(name)
+
+
+@pytest.fixture(scope="module")
+def messages() -> pa.Table:
+    """The recorded topic with holes, in its order of arrival."""
+    recorded = pq.read_table(flights.SAMPLE, filters=[("topic", "==", TOPIC)])
+    return plant_faults(recorded, swaps=0, redeliveries=0, lost_entries=LOST, seed=4)
+
+
+def put(portion: pa.Table, folder: Path, number: int) -> None:
+    """Spark takes files in the order of their times."""
+    file = folder / f"{number}.parquet"
+    pq.write_table(portion, file)
+    os.utime(file, (number, number))
+
+
+def run(spark: SparkSession, source: Path, checkpoint: Path, sink: Path) -> None:
+    """Read what is new in the folder, a file at a time."""
+    reader = spark.readStream.schema("partition int, ledger long, entry long, seq int")
+    stream = reader.option("maxFilesPerTrigger", 1).parquet(str(source))
+    found = stream.groupBy("partition").transformWithStateInPandas(
+        gaps.GapDetector(), gaps.GAPS, outputMode="Append", timeMode="None"
+    )
+    writer = found.writeStream.format("parquet").option("path", str(sink))
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.exception() is None
+
+
+def test_gaps_are_counted_over_batches_a_restart_and_a_replay(
+    spark: SparkSession, state_store: None, messages: pa.Table, tmp_path: Path
+) -> None:
+    source, checkpoint, sink = (tmp_path / name for name in ("source", "checkpoint", "sink"))
+    source.mkdir()
+    columns = messages.select(["partition", "ledger", "entry", "seq"])
+    size = -(-columns.num_rows // PORTIONS)
+    portions = [columns[i * size : (i + 1) * size] for i in range(PORTIONS)]
+    for number, portion in enumerate([*portions[:3], portions[1]]):
+        put(portion, source, number)
+    run(spark, source, checkpoint, sink)
+    for number, portion in enumerate(portions[3:], 4):
+        put(portion, source, number)
+    run(spark, source, checkpoint, sink)
+
+    found = spark.read.parquet(str(sink))
+    sums = fn.sum("missing").alias("missing"), fn.sum("entries").alias("entries")
+    counted = found.groupBy("partition").agg(*sums).collect()
+    expected: dict[int, int] = dict.fromkeys(messages["partition"].to_pylist(), 0)
+    for _, partition, _, _ in by_hand.missing_entry_ids(messages.to_pandas()):
+        expected[partition] += 1
+    assert {row.partition: row.missing for row in counted} == expected
+    assert sum(expected.values()) == LOST
+    # Portions cut entries, and one portion comes twice.
+    entries = messages.to_pandas()[["partition", "ledger", "entry"]].drop_duplicates()
+    assert {row.partition: row.entries for row in counted} == dict(entries.partition.value_counts())
+
+    state = spark.read.format("statestore").option("stateVarName", gaps.STATE)
+    places = state.load(str(checkpoint)).select("key.partition", "value.ledger", "value.entry")
+    last = (
+        messages.to_pandas()
+        .groupby("partition")[["ledger", "entry"]]
+        .apply(lambda rows: max(rows.itertuples(index=False, name=None)))
+    )
+    assert {row.partition: (row.ledger, row.entry) for row in places.collect()} == last.to_dict()

@@ -1,0 +1,61 @@
+"""Films read back in Python, and runs to make them of."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from labkit.views.widgets.scene import Mark, Move
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Recover, Write
+
+CRASHED = Scenario(Cluster(5), (Write(entries=12),), (Crash("b1", when=At(11.5)),), seed=7)
+UNFENCED = Scenario(
+    Cluster(4),
+    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
+    variant="recovery without fencing",
+)
+
+
+@cache
+def crashed() -> Trace:
+    """Twelve entries on three of five bookies, one of which is killed meanwhile."""
+    return run(CRASHED)
+
+
+def scenes_of(film: dict[str, Any]) -> list[Mark]:
+    """The scene of each beat, made of the tables as a browser makes it."""
+    children: list[list[int]] = []
+    attributes_of_all = attributes_of(film)
+    for _, like, start, removed, *put in film["rows"]:
+        old = children[like] if like >= 0 else []
+        children.append([*old[:start], *put, *old[start + removed :]])
+
+    def mark(row: int) -> Mark:
+        key, tag, attributes, words, move = film["heads"][film["rows"][row][0]]
+        inside = tuple(map(mark, children[row]))
+        way = Move(*move) if move else None
+        return Mark(key, tag, attributes_of_all[attributes], film["words"][words], inside, way)
+
+    return [mark(beat[1]) for beat in film["beats"]]
+
+
+def marks_of(mark: Mark) -> Iterator[Mark]:
+    """The mark, and all that are inside it."""
+    yield mark
+    for child in mark.children:
+        yield from marks_of(child)
+
+
+def attributes_of(film: dict[str, Any]) -> list[dict[str, str | float]]:
+    """The attributes that the marks of a film have."""
+    return [dict(film["pairs"][pair] for pair in pairs) for pairs in film["attributes"]]
+
+
+def grown(film: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The tables after they grew."""
+    return {name: [*film[name], *more[name]] for name in more}

@@ -1,0 +1,33 @@
+"""What one bookie does from its first entry to a crash and beyond."""
+
+from labkit.course.runs.one_bookie import OneBookie
+
+PAGE_SIZE = 512
+
+
+def whole_life() -> OneBookie:
+    """Groups, reads from memory and from disk, a flush, records other than entries, a crash, the
+    replay, and on.
+    """
+    bookie = OneBookie()
+    bookie.add((7, 0), (8, 0))
+    bookie.commit()
+    bookie.add((7, 1), (8, 4))
+    bookie.commit()
+    bookie.read(7, 0)
+    bookie.flush()
+    bookie.read(7, 0)
+    bookie.add((8, 5), (7, 2))
+    bookie.set_explicit_lac(7, 1)
+    bookie.commit()
+    bookie.add((7, 3))
+    bookie.fence(9)
+    bookie.crash()
+    bookie.restart()
+    bookie.add((7, 3), (7, 70))
+    bookie.commit()
+    bookie.fence(9)
+    bookie.commit()
+    bookie.flush()
+    bookie.add((8, 6))
+    return bookie

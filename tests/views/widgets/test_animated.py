@@ -1,0 +1,88 @@
+"""A film as one SVG file that moves without a script."""
+
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.views.widgets import ClusterView
+from labkit.views.widgets.animated import REST_MS
+from labkit.views.widgets.scene import Mark
+from tests.views.widgets.films import crashed
+
+SVG = "{http://www.w3.org/2000/svg}"
+SCRIPT = Path(__file__).parents[3] / "docs" / "make_moving_picture.py"
+VIEW = ClusterView(crashed().events)
+
+
+def frames(svg: str) -> dict[str, list[tuple[float, str]]]:
+    """The class of each animation -> its key frames: percent, and what holds from there."""
+    found = {}
+    for name, body in re.findall(r"@keyframes (\S+?)\{((?:[\d.%,]+\{[^}]*\})+)\}", svg):
+        found[name] = [
+            (float(percent), rule)
+            for percents, rule in re.findall(r"([\d.%,]+)\{([^}]*)\}", body)
+            for percent in percents.replace("%", "").split(",")
+        ]
+    return found
+
+
+def texts_at(svg: str, part: float) -> list[str]:
+    """The words that are seen at a part (0 to 1) of the round."""
+    found = frames(svg)
+
+    def is_seen(element: ElementTree.Element) -> bool:
+        for name in element.get("class", "").split():
+            if name.startswith("s") and name in found:
+                past = [rule for percent, rule in found[name] if percent <= part * 100]
+                return past[-1] == "visibility:visible"
+        return True
+
+    def seen(element: ElementTree.Element) -> Iterator[str]:
+        for child in element:
+            if child.tag in (SVG + "g", SVG + "text") and is_seen(child):
+                yield from [child.text] if child.text else []
+                yield from seen(child)
+
+    return sorted(seen(ElementTree.fromstring(svg)))
+
+
+def words_of(mark: Mark) -> Iterator[str]:
+    for child in mark.children:
+        if child.tag != "title":
+            yield from [child.text] if child.text else []
+            yield from words_of(child)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+def test_at_every_moment_it_says_what_the_film_says(part: float) -> None:
+    position = part * (VIEW.opening() + REST_MS)
+    shown = [beat for beat in VIEW.reel.beats if beat.at <= min(position, VIEW.opening())]
+    assert texts_at(VIEW.moving_svg(), part) == sorted(words_of(shown[-1].scene))
+
+
+def test_it_needs_no_script_and_nothing_from_elsewhere() -> None:
+    svg = VIEW.moving_svg()
+    assert not re.search(r"<script|href|url\(|@import|\bid=", svg)
+    assert "@media (prefers-reduced-motion:no-preference){@keyframes" in svg
+
+
+def test_without_animation_the_last_moment_is_seen() -> None:
+    root = ElementTree.fromstring(VIEW.moving_svg())
+
+    def seen(element: ElementTree.Element) -> Iterator[str]:
+        for child in element:
+            if child.get("visibility") != "hidden" and child.tag in (SVG + "g", SVG + "text"):
+                yield from [child.text] if child.text else []
+                yield from seen(child)
+
+    last = [beat for beat in VIEW.reel.beats if beat.at <= VIEW.opening()][-1]
+    assert sorted(seen(root)) == sorted(words_of(last.scene))
+
+
+def test_the_picture_of_the_readme_is_that_of_its_script() -> None:
+    script = runpy.run_path(str(SCRIPT))
+    assert script["FILE"].read_text(encoding="utf-8") == script["moving_picture"]()

@@ -1,0 +1,210 @@
+"""Bookie inside: what the picture consists of, and what one can do in it."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.course.runs.one_bookie import OneBookie
+from labkit.system.trace.bookie_fold import fold_bookie
+from labkit.system.trace.log import TraceLog
+from labkit.views.widgets.bookie_inside import BookieInside
+from labkit.views.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
+from labkit.views.widgets.scene import Mark
+from tests.until import until
+from tests.views.widgets.films import crashed, marks_of, scenes_of
+from tests.views.widgets.lives import PAGE_SIZE, whole_life
+from tests.views.widgets.scripted import Script, ScriptedCluster
+
+
+@pytest.fixture(scope="module")
+def bookie() -> OneBookie:
+    return whole_life()
+
+
+def bands(bookie: OneBookie, kind: str | None = None, which: int = 0) -> dict[str, Band]:
+    """The bands after the event of that kind, or at the end, by title."""
+    events = bookie.trace.events
+    places = [event.seq + 1 for event in events if event.kind == kind]
+    state = fold_bookie(events, places[which] if kind else None)
+    return {band.title: band for band in bands_of(state, PAGE_SIZE)}
+
+
+def line(band: Band) -> str:
+    """A band in one line."""
+    signs = {"pad": "░", "mark": "▼", "head": "[", "tail": "…"}
+    return " ".join(
+        signs.get(item.kind, item.label) + (f":{item.look}" if item.look else "")
+        for item in band.items
+    )
+
+
+def test_every_sync_ends_in_padding_and_the_mark_stands_where_replay_starts(
+    bookie: OneBookie,
+) -> None:
+    assert line(bands(bookie, "node.killed")["1.txn"]) == (
+        "[ 7 key:done 7/0:done 8 key:done 8/0:done ░ 7/1:done 8/4:done ░"
+        " ▼ 8/5:synced 7/2:synced 7 LAC:synced ░ 7/3:unsure 9 key:unsure 9 fence:unsure …"
+    )
+    after = line(bands(bookie, "node.started", -1)["1.txn"])
+    assert after.endswith("░ ▼ 7/3:lost 9 key:lost 9 fence:lost …")
+
+
+def test_the_sync_of_a_fence_alone_is_a_separate_group(bookie: OneBookie) -> None:
+    assert line(bands(bookie)["2.txn"]) == (
+        "[ 7 key:done 7/3:done 7/70:done ░ 9 key:done 9 fence:done ░ ▼ 8 key:written 8/6:written …"
+    )
+
+
+def test_a_record_other_than_an_entry_says_what_it_is_and_where(bookie: OneBookie) -> None:
+    special = [item for item in bands(bookie)["2.txn"].items if item.kind == "special"]
+    assert [item.words.partition("; ")[0] for item in special] == [
+        "master key of ledger 7, with which replay makes the ledger again",
+        "master key of ledger 9, with which replay makes the ledger again",
+        "fence of ledger 9: from here on it takes only recovery's adds",
+        "master key of ledger 8, with which replay makes the ledger again",
+    ]
+    assert special[0].words.endswith(
+        "record in 2.txn at 512, before LastLogMark: replay does not need it"
+    )
+
+
+def test_replay_fills_the_memtable_from_the_journal(bookie: OneBookie) -> None:
+    assert line(bands(bookie, "journal.replayed")["memtable"]) == "7/2:replayed 8/5:replayed"
+
+
+def test_an_index_says_where_each_entry_lies_page_by_page(bookie: OneBookie) -> None:
+    index = bands(bookie)["7.idx"]
+    assert line(index) == "page 0 0:slot 1:slot 2:slot 3:slot page 1 70:slot"
+    assert [item.note for item in index.items if item.look == "slot"][:3] == [
+        *("0:1028", "0:1088", "2:1028"),
+    ]
+    assert "slot at 1584 " in index.items[-1].words
+
+
+def test_a_slot_of_an_entry_that_is_elsewhere_is_empty(bookie: OneBookie) -> None:
+    assert line(bands(bookie, "memtable.flushed", 1)["8.idx"]) == (
+        "page 0 0:slot 1:empty 2:empty 3:empty 4:slot"
+    )
+
+
+def test_a_tailing_read_lights_the_memtable_a_catch_up_read_index_and_entry_log(
+    bookie: OneBookie,
+) -> None:
+    def found(which: int) -> list[str]:
+        now = bands(bookie, "read.served", which)
+        return [title for title, band in now.items() if any(item.found for item in band.items)]
+
+    assert found(0) == ["memtable"]
+    assert found(1) == ["0.log", "7.idx"]
+
+
+def test_of_a_long_band_the_last_entries_are_drawn_and_of_the_memtable_the_first() -> None:
+    bookie = OneBookie()
+    for entry in range(100):
+        bookie.add((7, entry))
+    bookie.commit()
+    now = bands(bookie)
+    memory, journal = now["memtable"].items, now["1.txn"].items
+    assert [len(memory), memory[-1].label] == [MOST_ITEMS + 1, "+52"]
+    assert journal[0].label == "… 60"
+    drawn = [item.entry for item in journal if item.kind == "entry"]
+    assert drawn == list(range(59, 100))
+
+
+def test_a_band_makes_room_in_steps_so_that_it_does_not_move_with_each_event() -> None:
+    bookie = OneBookie()
+    firsts = []
+    for entry in range(100):
+        bookie.add((7, entry))
+        firsts.append(bands(bookie)["1.txn"].items[1].label)
+    assert len(set(firsts)) <= 1 + 100 // STEP
+
+
+def test_every_place_of_an_entry_is_described_in_words(bookie: OneBookie) -> None:
+    for kind in ("node.killed", "journal.replayed", "entry_log.written", "mark.persisted"):
+        for band in bands(bookie, kind).values():
+            assert all(item.words for item in band.items if item.kind == "entry")
+    assert all(
+        "{" not in words.format_map(dict.fromkeys(("file", "offset", "slot", "ledger"), 1))
+        for words in PLACES.values()
+    )
+
+
+def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
+    events = bookie.trace.events
+    crash = next(event.seq for event in events if event.kind == "node.killed")
+    assert repr(BookieInside(bookie.trace, upto=crash + 1)) == (
+        "bookie-1, down: 3 in the memtable, 12 in the journal, 4 in entry logs,"
+        " LastLogMark 1.txn 1536"
+    )
+    assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
+
+
+def titles_of(scene: Mark) -> list[str]:
+    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
+
+
+def test_all_places_of_an_entry_have_the_same_kin(bookie: OneBookie) -> None:
+    scene = BookieInside(bookie.trace).scene()
+    places = [mark for mark in marks_of(scene) if mark.attributes.get("data-kin") == "e7-0"]
+    said = [mark.children[0].text.partition(": ")[2] for mark in places]
+    assert said == [
+        "record in 1.txn at 556, before LastLogMark: replay does not need it",
+        "in 0.log at 1028",
+        "slot at 1024 of the index: it lies in 0.log at 1028",
+    ]
+
+
+def test_a_picture_is_as_high_at_every_moment(bookie: OneBookie) -> None:
+    film = BookieInside(bookie.trace, page_size=PAGE_SIZE).film
+    assert len({scene.attributes["height"] for scene in scenes_of(film)}) == 1
+
+
+def test_replays_and_steps_of_lastlogmark_have_signs_on_the_bar(bookie: OneBookie) -> None:
+    signs = [sign[1] for sign in BookieInside(bookie.trace).film["signs"]]
+    assert signs == ["▼", "◆", "↺", "▼", "▲", "▼"]
+
+
+def test_another_bookie_of_a_run_can_be_chosen() -> None:
+    view = BookieInside(crashed())
+    (choice,) = view.controls
+    assert [name for name, _ in choice["options"]] == ["b0", "b1", "b2", "b3"]
+    assert view.bookie == choice["value"] == "b0"
+    view.received(None, {"set": "bookie", "value": "b1"}, None)
+    assert view.bookie == view.controls[0]["value"] == "b1"
+    assert "b1: down" in titles_of(view.scene())
+    assert BookieInside(crashed(), "b2").controls == []
+
+
+def test_a_bookie_of_a_simulated_run_is_killed_in_a_fork() -> None:
+    view = BookieInside(crashed(), "b2")
+    assert "Kill b2" in titles_of(view.scene())
+    seq = next(e.seq for e in crashed().events if e.kind == "memtable.put" and e.node == "b2")
+    view.received(None, {"do": "kill", "on": "b2", "seq": seq}, None)
+    assert repr(view).startswith("b2, down: ")
+    assert view.controls[-1]["name"] == "back"
+
+
+async def test_a_running_bookie_is_followed() -> None:
+    cluster = ScriptedCluster(Script(5, 4, 3, 2))
+    view = BookieInside(cluster, "bookie-2")
+    cluster.add(3)
+    stored = "entry 1 of ledger 7: in the memtable"
+    await until(lambda: any(stored in each for each in titles_of(view.scene())))
+    view.close()
+
+
+def test_the_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewhere(
+    bookie: OneBookie,
+) -> None:
+    svg = BookieInside(bookie.trace).svg()
+    ElementTree.fromstring(svg)
+    assert svg == BookieInside(whole_life().trace).svg()
+    assert set(re.findall(r"https?://[^'\"]*", svg)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_log_without_a_bookie_has_a_picture() -> None:
+    view = BookieInside(TraceLog())
+    ElementTree.fromstring(view.svg())
+    assert repr(view).startswith("no bookie, unknown: 0 in the memtable")

@@ -1,0 +1,282 @@
+"""The cluster view's Python side: what it draws and sends, and what a click does."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.cluster.heads import ACTS, HEAD
+from labkit.views.widgets.scene_view import Message
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.settings.cluster import Cluster
+from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of
+from tests.views.widgets.scripted import (
+    LEDGER,
+    Script,
+    ScriptedCluster,
+    killed_and_restarted,
+    two_ledgers,
+)
+
+
+class Watched:
+    """A live view on a scripted cluster, with what it sent."""
+
+    def __init__(self) -> None:
+        self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
+        self.view = ClusterView(self.cluster)
+        self.sent: list[Message] = []
+        self.view.send = self.sent.append
+
+    def click(self, command: str, bookie: str = "") -> None:
+        self.view._handle_custom_msg({"do": command, "on": bookie}, [])
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110 # a view tells nobody when it is done
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def watched() -> AsyncIterator[Watched]:
+    watched = Watched()
+    yield watched
+    watched.view.close()
+
+
+def test_the_output_has_the_view_the_picture_and_a_line_of_words() -> None:
+    view = ClusterView(killed_and_restarted())
+    data, _ = view._repr_mimebundle_()
+    assert set(data) == {
+        "application/vnd.jupyter.widget-view+json",
+        "text/html",
+        "image/svg+xml",
+        "text/plain",
+    }
+    words = "Cluster: 4 bookies, ledger 7 with entries up to 9, LAC 9, closed"
+    assert data["text/plain"] == words
+    assert data["text/html"].startswith(f'<img alt="{words}" src="data:image/svg+xml;base64,')
+    inside = b64decode(data["text/html"].split("base64,")[1].removesuffix('">')).decode()
+    assert inside == data["image/svg+xml"] == view.svg()
+
+
+def test_a_view_can_be_fixed_on_one_ledger() -> None:
+    assert "ledger 8 " in repr(ClusterView(two_ledgers()))
+    assert "ledger 7 " in repr(ClusterView(two_ledgers(), ledger=LEDGER))
+
+
+def test_a_replay_needs_no_event_loop_and_offers_no_commands() -> None:
+    view = ClusterView(two_ledgers())
+    assert (view.film["live"], view.acts()) == (False, ())
+
+
+def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
+    trace = run(replace(CRASHED, faults=()))
+    view = ClusterView(trace)
+    confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
+    view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
+    assert "b1 down" in repr(view)
+    assert view.run.events[: confirmed.seq] == list(trace.events[: confirmed.seq])
+    view._handle_custom_msg({"set": view.controls[-1]["name"], "value": True}, [])
+    assert view.run.events == list(trace.events)
+
+
+def test_a_fork_goes_on_at_its_fault_and_back_where_it_was_made() -> None:
+    trace = run(replace(CRASHED, faults=()))
+    view = ClusterView(trace)
+    assert view.film["moment"] == view.film["opening"]
+    confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
+    view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
+    (killed,) = (e for e in view.run.events if e.kind == "node.killed" and e.time_us < 20_000)
+    assert view.film["moment"] == round(view.run.at(killed.seq), 1)
+    view._handle_custom_msg({"set": "back", "value": True}, [])
+    assert view.film["moment"] == round(view.run.at(confirmed.seq + 1), 1)
+
+
+def test_a_fault_after_the_epilogue_is_refused_in_words() -> None:
+    view = ClusterView(crashed())
+    view._handle_custom_msg({"do": "cut", "on": "b2", "seq": len(crashed().events) - 1}, [])
+    assert view.notice.startswith("Could not cut b2 here: faults strike from")
+
+
+def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
+    notes = [
+        mark
+        for scene in scenes_of(ClusterView(crashed()).film)
+        for mark in marks_of(scene)
+        if mark.key == "note" and any("killed" in line.text for line in mark.children)
+    ]
+    assert notes
+    for note in notes:
+        _, top = str(note.attributes["transform"]).removesuffix(")").split()
+        assert float(top) >= HEAD + ACTS
+
+
+def test_many_bookies_make_a_wide_picture_that_scrolls_instead_of_buttons_over_each_other() -> None:
+    scene = ClusterView(run(replace(CRASHED, cluster=Cluster(45)))).scene()
+    heads = [mark for mark in marks_of(scene) if mark.key == "head"]
+    lefts = sorted(
+        float(str(mark.attributes["transform"]).partition("(")[2].split()[0])
+        for mark in marks_of(scene)
+        if any(child.key == "head" for child in mark.children)
+    )
+    assert len(heads) == len(lefts) == 45
+    assert min(after - before for before, after in pairwise(lefts)) >= 40
+    assert scene.attributes["style"] == f"min-width: {scene.attributes['width']}px"
+    assert "style" not in ClusterView(crashed()).scene().attributes
+
+
+def test_another_ledger_is_shown_when_it_is_chosen() -> None:
+    view = ClusterView(two_ledgers())
+    (choice,) = view.controls
+    assert [value for value, _ in choice["options"]] == ["", str(LEDGER)]
+    view._handle_custom_msg({"set": "ledger", "value": str(LEDGER)}, [])
+    assert f"ledger {LEDGER} " in repr(view)
+
+
+def test_the_picture_stands_before_the_epilogue() -> None:
+    assert "b1 down" in repr(ClusterView(crashed()))
+
+
+async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
+    watched: Watched,
+) -> None:
+    watched.click("kill", "bookie-2")
+    await watched.until(lambda: bool(watched.sent))
+    assert watched.cluster.script.down == {"bookie-2"}
+    beat = watched.sent[-1]["beats"][0]
+    assert watched.cluster.trace.events[beat[3]].kind == "node.killed"
+    assert "bookie-2 down" in repr(watched.view)
+
+
+async def test_a_failed_command_is_reported_in_words_and_the_next_one_works(
+    watched: Watched,
+) -> None:
+    for _ in range(2):
+        watched.click("kill", "bookie-1")
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice == (
+        "Could not kill bookie-1: bookie-1 is not running; restart it first"
+    )
+    watched.click("restart", "bookie-1")
+    await watched.until(lambda: not watched.cluster.script.down)
+    await watched.until(lambda: watched.view.notice == "")
+
+
+async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
+    watched: Watched,
+) -> None:
+    watched.click("add", "bookie-1")
+    watched.click("kill", "bookie-77")
+    watched.click("kill", "bookie-3")
+    await watched.until(lambda: watched.cluster.script.down == {"bookie-3"})
+    assert watched.view.notice == ""
+
+
+async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all_is_quiet(
+    watched: Watched,
+) -> None:
+
+    async def add() -> None:
+        before = len(watched.sent)
+        watched.cluster.add(1)
+        await watched.until(lambda: len(watched.sent) > before)
+
+    for _ in range(3):
+        await add()
+    numbers = [message["number"] for message in watched.sent]
+    assert numbers == list(range(1, len(numbers) + 1))
+    await watched.until(lambda: watched.view.film["number"] == numbers[-1])
+    last = watched.cluster.trace.events[-1].seq
+    assert watched.view.film["beats"][-1][3] == watched.sent[-1]["beats"][-1][3] == last
+    assert scenes_of(watched.view.film)[-1] == watched.view.scene()
+
+
+async def test_a_choice_in_a_live_view_makes_a_film_with_the_next_number(
+    watched: Watched,
+) -> None:
+    watched.cluster.script.create(8)
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.sent))
+    watched.view._handle_custom_msg({"set": "ledger", "value": str(LEDGER)}, [])
+    await watched.until(lambda: f"ledger {LEDGER} " in repr(watched.view))
+    assert watched.view.film["number"] == watched.sent[-1]["number"] + 1
+    watched.cluster.add(1)
+    await watched.until(lambda: watched.sent[-1]["number"] == watched.view.film["number"] + 1)
+
+
+async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: Watched) -> None:
+    watched.cluster.add(1000)
+    await watched.until(lambda: bool(watched.sent))
+    watched.click("resync")
+    await watched.until(lambda: watched.sent[-1]["kind"] == "whole")
+    assert len(watched.sent) < 5
+    assert watched.sent[-1]["beats"][-1][3] == watched.cluster.trace.events[-1].seq
+
+
+async def test_a_view_forgets_the_oldest_moments_of_a_long_run(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.views.widgets.playing.MOST_BEATS", 100)
+    watched.cluster.add(40)
+    await watched.until(lambda: bool(watched.sent))
+    assert watched.sent[-1]["kind"] == "whole"
+    assert len(watched.sent[-1]["beats"]) == 100
+    assert scenes_of(watched.sent[-1])[-1] == watched.view.scene()
+
+
+async def test_a_closed_view_listens_no_longer(watched: Watched) -> None:
+    watched.view.close()
+    await asyncio.sleep(0)
+    watched.cluster.add(1)
+    assert watched.view.waiting == []
+
+
+async def test_a_live_view_that_cannot_draw_an_event_says_so(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched.view, "send_more", lambda: 1 // 0)
+    watched.cluster.add(1)
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice == (
+        "This view follows the cluster no longer:"
+        " ZeroDivisionError: integer division or modulo by zero"
+    )
+
+
+async def test_a_live_view_hears_the_next_button_after_an_error(watched: Watched) -> None:
+    watched.cluster.script.create(8)
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.view.controls))
+    watched.view._handle_custom_msg({"set": "ledger", "value": "seven"}, [])
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice.startswith("This could not be done: ValueError: invalid literal")
+    watched.click("kill", "bookie-1")
+    await watched.until(lambda: watched.cluster.script.down == {"bookie-1"})
+
+
+async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
+    watched: Watched,
+) -> None:
+    for page in ("first", "second"):
+        watched.click("display", page)
+    watched.click("end", "first")
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.sent))
+    watched.click("end", "second")
+    follower = watched.view.follower
+    assert follower is not None
+    await watched.until(lambda: not follower.displayed.is_set())
+    await asyncio.sleep(0.1)
+    sent, film = list(watched.sent), watched.view.film
+    watched.cluster.add(5)
+    await asyncio.sleep(0.2)
+    assert (watched.sent, watched.view.film) == (sent, film)
+    watched.click("display", "third")
+    last = watched.cluster.trace.events[-1].seq
+    await watched.until(lambda: watched.sent[-1]["beats"][-1][3] == last)
+    assert watched.view.film["number"] == watched.sent[-1]["number"] - 1

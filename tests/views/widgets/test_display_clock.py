@@ -1,0 +1,100 @@
+"""The clock that all views of a run share."""
+
+from bisect import bisect_right
+from itertools import pairwise
+
+from labkit.system.trace.events import Event
+from labkit.views.widgets.display_clock import APART_MS, READ_MS, SKIP_MS, Pace
+from labkit.views.widgets.run import Run
+from tests.views.widgets.films import crashed
+
+
+def events(*rows: tuple[int, str]) -> list[Event]:
+    return [Event(seq, us, "w", kind, ledger=7, entry=0) for seq, (us, kind) in enumerate(rows)]
+
+
+def paced(*rows: tuple[int, str]) -> Pace:
+    pace = Pace()
+    pace.take(events(*rows))
+    return pace
+
+
+def time_at(pace: Pace, position: float) -> float:
+    """The run's time there, in microseconds, as the bar of the browser has it."""
+    place = min(bisect_right(pace.knots, (position, 0)), len(pace.knots) - 1)
+    (p, t), (q, u) = pace.knots[max(place - 1, 0)], pace.knots[place]
+    part = (position - p) / (q - p) if q > p else 1.0
+    return t + (u - t) * min(max(part, 0.0), 1.0)
+
+
+def test_positions_never_go_back_and_no_two_events_share_one() -> None:
+    pace = Pace()
+    pace.take(crashed().events)
+    assert all(a < b for a, b in pairwise(pace.positions))
+
+
+def test_events_of_one_microsecond_follow_each_other() -> None:
+    a, b, c = paced((5, "add.pushed"), (5, "add.pushed"), (5, "add.pushed")).positions
+    assert b - a == c - b == APART_MS
+
+
+def test_a_long_quiet_time_is_skipped_and_its_length_is_kept() -> None:
+    pace = paced((0, "add.pushed"), (1000, "add.pushed"), (30_001_000, "add.pushed"))
+    (skip,) = pace.skips
+    assert skip.us == 30_000_000
+    assert skip.end - skip.start == SKIP_MS
+
+
+def test_a_flush_of_nothing_is_not_worth_a_pause() -> None:
+    pace = Pace()
+    flushes = [
+        Event(n, n, "b0", "memtable.flushed", ledger=7, size=size) for n, size in [(0, 0), (1, 3)]
+    ]
+    pace.take(flushes)
+    assert list(pace.firsts) == [1]
+
+
+def test_after_what_happens_for_the_first_time_there_is_time_to_read() -> None:
+    pace = paced((0, "add.sent"), (0, "add.sent"), (0, "memtable.put"))
+    a, b, c = pace.positions
+    assert b - a == APART_MS
+    assert c - b == READ_MS + APART_MS
+    assert list(pace.firsts) == [0, 2]
+
+
+def test_nodes_that_start_are_not_waited_for() -> None:
+    pace = Pace()
+    pace.take([Event(0, 0, "b0", "node.started"), Event(1, 9_000_000, "b0", "bookie.registered")])
+    assert pace.positions[1] - pace.positions[0] < 100
+    assert pace.skips == []
+
+
+def test_the_time_of_an_event_s_position_is_the_event_s_time() -> None:
+    pace = Pace()
+    pace.take(crashed().events)
+    for event, at in zip(crashed().events, pace.positions, strict=True):
+        assert abs(time_at(pace, at) - event.time_us) < 1
+
+
+def test_events_that_come_in_parts_keep_their_order_and_their_times() -> None:
+    pace, found = Pace(), crashed().events
+    for start in range(0, len(found), 50):
+        pace.take(found[start : start + 50])
+    assert all(a < b for a, b in pairwise(pace.positions))
+    for event, at in zip(found, pace.positions, strict=True):
+        assert abs(time_at(pace, at) - event.time_us) < 1
+
+
+def test_two_views_of_one_run_have_one_clock() -> None:
+    assert Run(crashed().events).name == Run(crashed().events).name
+    assert Run(crashed().events).name != Run(crashed().events[:-1]).name
+
+
+def test_a_message_is_on_its_way_from_the_event_that_sent_it() -> None:
+    run = Run(crashed().events)
+    hops = [(seq, hop) for seq, hops in run.departing.items() for hop in hops]
+    for seq, hop in hops:
+        assert hop.came.cause == hop.sent.seq == seq
+        assert hop.end == run.at(hop.came.seq) > hop.start == run.at(seq)
+    kinds = {hop.came.kind for _, hop in hops}
+    assert {"memtable.put", "add.acked", "read.served", "read.done"} <= kinds

@@ -1,0 +1,154 @@
+"""The ensemble history: which moments it has, and that each tells the truth of its run."""
+
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.system.trace.fold import fold
+from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
+from labkit.views.widgets.ensemble_history.moments import Moment, moments_of
+from labkit.views.widgets.scene import Mark
+from labkit.worlds.sim.run import run
+from tests.views.widgets.histories import recovered_with_a_deferred_change, repaired, two_crashes
+from tests.views.widgets.scripted import LEDGER, Script, everything_at_once, two_ledgers
+from tests.views.widgets.test_text_fits import placed
+
+
+def moments(view: EnsembleHistory) -> list[Moment]:
+    return moments_of(view.run.events, view.ledger_id)
+
+
+def stored(moment: Moment) -> list[tuple[int, int, str]]:
+    return [
+        (each.first, each.last, " ".join(place.bookie for place in each.places))
+        for each in moment.stretches
+    ]
+
+
+def words_in(svg: str) -> str:
+    root = ElementTree.fromstring(svg)
+    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_each_change_of_a_writer_is_a_moment_and_begins_a_fragment() -> None:
+    found = moments(EnsembleHistory(run(two_crashes())))
+    assert [moment.kind for moment in found] == [
+        *("created", "down", "change", "down", "change", "closed")
+    ]
+    assert stored(found[2]) == [(0, 3, "b0 b1 b2"), (4, 4, "b0 b3 b2")]
+    assert stored(found[-1]) == [*((0, 3, "b0 b1 b2"), (4, 8, "b0 b3 b2"), (9, 11, "b4 b3 b2"))]
+    new = [p.bookie for s in found[4].stretches for p in s.places if p.is_new]
+    assert new == ["b4"]
+    down = {p.bookie for s in found[-1].stretches for p in s.places if p.state == "down"}
+    assert down == {"b0", "b1"}
+
+
+def test_a_repair_changes_a_fragment_and_leaves_the_others() -> None:
+    found = moments(EnsembleHistory(repaired()))
+    marked = next(m for m in found if m.kind == "marked")
+    assert "takes b1 for lost" in marked.words
+    repairs = [moment for moment in found if moment.kind == "repaired"]
+    assert stored(repairs[0])[1:] == stored(marked)[1:]
+    final = found[-1]
+    assert stored(final)[0] == (0, 3, "b3 b4 b2")
+    places = [place for stretch in final.stretches for place in stretch.places]
+    assert all(place.held == place.due and place.state == "up" for place in places)
+
+
+def test_a_new_bookie_holds_nothing_at_first() -> None:
+    change = moments(EnsembleHistory(run(two_crashes())))[2]
+    b3 = change.stretches[1].places[1]
+    assert (b3.bookie, b3.held, b3.due, b3.is_new) == ("b3", (), (4,), True)
+
+
+def test_what_a_recovery_has_not_published_is_shown_as_deferred() -> None:
+    found = moments(EnsembleHistory(recovered_with_a_deferred_change()))
+    deferred = next(moment for moment in found if moment.kind == "deferred")
+    assert deferred.stretches[-1].is_deferred
+    assert "not in the metadata yet" in deferred.words
+    assert not any(stretch.is_deferred for stretch in found[-1].stretches)
+    assert found[-1].is_closed
+
+
+@pytest.mark.slow
+def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
+    log = everything_at_once()
+    ledger = fold(log.events).ledgers[LEDGER]
+    last = moments(EnsembleHistory(log))[-1]
+    assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.stretches] == [
+        (segment.first_entry, segment.ensemble) for segment in ledger.segments
+    ]
+
+
+def test_the_newest_ledger_is_shown_unless_another_is_named() -> None:
+    log = two_ledgers()
+    assert "ledger 8" in repr(EnsembleHistory(log))
+    assert "ledger 7, 2 moments; closed" in repr(EnsembleHistory(log.events, ledger=7))
+
+
+def test_a_ledger_that_the_events_do_not_create_is_refused() -> None:
+    with pytest.raises(ValueError, match="no event creates ledger 99: show a trace from its"):
+        EnsembleHistory(two_ledgers(), ledger=99)
+    with pytest.raises(ValueError, match="no event creates a ledger"):
+        EnsembleHistory([])
+
+
+def test_the_picture_has_moments_and_each_entry_on_each_of_its_bookies() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    words = words_in(view.svg())
+    for line in ("4 to 8", "created by w, E=3 Qw=3 Qa=2", "b1 is down", "b1 ✕"):
+        assert line in words
+    for line in ("from entry 4 on b3 for b1", "closed by w at entry 11"):
+        assert line in words
+    titles = [mark.text for mark, _, _ in placed(view.scene()) if mark.tag == "title"]
+    assert "b4, of entries 9 to 11: 3 of 3 copies; up" in titles
+    assert "entry 4: not there" in titles
+    assert "entry 4: durable" in titles
+
+
+def test_an_entry_stands_at_the_same_place_in_every_moment() -> None:
+    places: dict[str, set[float]] = {}
+    for mark, x, _ in placed(EnsembleHistory(repaired()).scene()):
+        kin = str(mark.attributes.get("data-kin", ""))
+        if kin.startswith("e"):
+            places.setdefault(kin, set()).add(x)
+    assert len(places) == 12
+    assert all(len(found) == 1 for found in places.values())
+
+
+def test_the_last_moment_is_drawn_as_it_is_now() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    held = [_held(beat.scene) for beat in view.reel.beats]
+    assert held[0] == 0
+    assert sum(later > earlier for earlier, later in pairwise(held)) > 10
+
+
+def _held(scene: Mark) -> int:
+    return sum(mark.text.endswith(": durable") for mark, _, _ in placed(scene))
+
+
+def test_of_a_long_history_the_last_moments_are_drawn() -> None:
+    script = Script(4, 3, 3, 2)
+    for entry in range(30):
+        script.add(entry)
+        script.ensemble = script.names[entry % 2 : entry % 2 + 3]
+        note = ", ".join(script.ensemble)
+        script.record("writer", "ensemble.set", LEDGER, entry + 1, note=note)
+    view = EnsembleHistory(script.settled())
+    count = len(moments(view))
+    assert f"⋮ {count - STILL_ROWS} earlier" in words_in(view.svg())
+    shown = [mark.text for mark, _, _ in placed(view.scene())]
+    assert f"⋮ {count - ROWS} earlier" in shown
+
+
+def test_a_bookie_is_paused_in_the_picture() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    seq = next(e.seq for e in view.run.events if e.kind == "lac.advanced" and e.entry == 10)
+    view.received(None, {"do": "pause", "on": "b2", "seq": seq}, [])
+    assert view.notice == ""
+    assert "b2 is paused" in words_in(view.svg())
+
+
+def test_the_same_run_gives_the_same_picture() -> None:
+    assert EnsembleHistory(repaired()).svg() == EnsembleHistory(repaired()).svg()

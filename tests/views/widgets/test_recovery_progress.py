@@ -1,0 +1,224 @@
+"""The recovery progress as a picture: what it tells of a run, and that it tells it truly."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.system.trace.events import Event
+from labkit.views.widgets.recovery_progress import RecoveryProgress
+from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
+from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
+from labkit.views.widgets.recovery_progress.state import RecoveryState, Step
+from tests.views.widgets.recoveries import FAULTS, recovery
+from tests.views.widgets.test_text_fits import placed
+
+
+def state_after(
+    steps: Sequence[Step], bookies: Sequence[str], count: int | None = None
+) -> RecoveryState:
+    """The picture after that many steps, all by default."""
+    progress = Progress(bookies)
+    for step in steps[:count]:
+        progress.apply(step)
+    return progress.state()
+
+
+def states(name: str) -> list[RecoveryState]:
+    events = recovery(name).events
+    steps, bookies = steps_of(events), first_bookies(events)
+    return [state_after(steps, bookies, count) for count in range(len(steps) + 1)]
+
+
+def lane(name: str, which: str) -> Lane:
+    events = recovery(name).events
+    chart = chart_of(steps_of(events), first_bookies(events))
+    return next(each for each in chart.lanes if each.name == which)
+
+
+def looks(name: str, which: str) -> list[str]:
+    return [f"{span.look} {span.label}".strip() for span in lane(name, which).spans]
+
+
+def words_in(svg: str) -> str:
+    root = ElementTree.fromstring(svg)
+    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_a_lost_bookie_goes_from_down_to_not_registered_to_lost() -> None:
+    spans = [each.look for each in lane("lost for good", "b1").spans]
+    assert spans == ["up", "down", "gone", "lost"]
+
+
+def test_a_bookie_that_comes_back_in_time_is_never_lost_and_nothing_is_marked() -> None:
+    assert [each.look for each in lane("restart", "b1").spans] == ["up", "down", "gone", "up"]
+    assert all(not lane("restart", f"ledger {n}").spans for n in range(3))
+
+
+def test_a_ledger_goes_from_marked_to_locked_to_whole_and_an_open_one_is_put_off() -> None:
+    assert looks("lost for good", "ledger 0") == ["marked marked", "locked b0"]
+    assert looks("lost for good", "ledger 2") == [
+        "marked marked",
+        "locked b2",
+        "waiting b2 waits",
+        "locked b4",
+    ]
+
+
+def test_two_workers_repair_two_ledgers_at_once() -> None:
+    holders = [
+        {ledger.holder for ledger in state.ledgers.values() if ledger.stage == "locked"}
+        for state in states("lost for good")
+    ]
+    assert any(len(each) == 2 for each in holders)
+
+
+def test_a_dead_auditor_holds_the_office_until_its_session_ends() -> None:
+    assert looks("auditor dies in mid-round", "auditor") == [
+        "none",
+        "auditor b0",
+        "dead b0 ✕",
+        "none",
+        "auditor b2",
+    ]
+
+
+def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
+    assert looks("worker dies while it copies", "ledger 0") == [
+        "marked marked",
+        "locked b0",
+        "marked marked",
+        "locked b2",
+    ]
+
+
+def test_copies_come_back_one_by_one_before_the_metadata_names_their_bookie() -> None:
+    counts = [
+        (fragment.present, fragment.copied, fragment.least, fragment.targets)
+        for state in states("lost for good")
+        if 0 in state.ledgers and state.ledgers[0].stage == "locked"
+        for fragment in state.ledgers[0].fragments
+    ]
+    coming = [count for count in counts if count[1]]
+    assert coming[:2] == [(16, 1, 1, (("b3", 1),)), (16, 2, 1, (("b3", 2),))]
+    assert coming[7] == (16, 8, 1, (("b3", 8),))
+    assert counts[-1] == (24, 0, 2, ())
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_at_the_end_every_fragment_has_all_its_copies(name: str) -> None:
+    for ledger in states(name)[-1].ledgers.values():
+        assert ledger.stage == "whole"
+        for fragment in ledger.fragments:
+            assert fragment.present == fragment.due
+            assert fragment.least == ledger.write_quorum
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_step_except_a_described_one_changes_the_picture(name: str) -> None:
+    events = recovery(name).events
+    steps = steps_of(events)
+    told = ("recovery.started", "recovery.ended", "ledger.created", "node.killed")
+    found = [asdict(state) for state in states(name)]
+    for state in found:
+        del state["step_count"], state["time_us"], state["sentence"]
+    for step, before, after in zip(steps, found, found[1:], strict=False):
+        is_of_no_ledger_yet = not after["ledgers"]
+        if step.event.kind not in told and not is_of_no_ledger_yet:
+            assert before != after or step.event.kind == "journal.synced", step
+
+
+def test_the_chart_covers_the_whole_run_and_each_wait_has_its_length() -> None:
+    events = recovery("lost for good").events
+    chart = chart_of(steps_of(events), first_bookies(events))
+    assert chart.edges[0] == 0
+    assert chart.edges[-1] == 1
+    assert list(chart.edges) == sorted(chart.edges)
+    assert [round(us / 1e6) for _, us in chart.waits] == [1, 3, 10, 30]
+    words = words_in(RecoveryProgress(recovery("lost for good")).svg())
+    assert "» 10.0 s\n" in words
+    assert "A column is a step, not a length of time; a shaded one is a wait." in words
+
+
+def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
+    rows = [
+        ("w", kind, ledger, 0, "", note)
+        for ledger in range(MOST_LEDGERS + 3)
+        for kind, note in (("ledger.created", "E=2 Qw=2 Qa=1"), ("ensemble.set", "b0,b1"))
+    ]
+    rows.append(("b0", "ledger.underreplicated", MOST_LEDGERS + 2, -1, "", "b1"))
+    events = [
+        Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)
+        for seq, (node, kind, ledger, entry, peer, note) in enumerate(rows)
+    ]
+    chart = chart_of(steps_of(events), [])
+    drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
+    assert len(drawn) == MOST_LEDGERS
+    assert drawn[-1] == f"ledger {MOST_LEDGERS + 2}"
+    assert chart.hidden_ledger_count == 3
+    assert "3 more ledgers not drawn" in RecoveryProgress(events).svg()
+
+
+def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
+    rows = [
+        ("w", "ledger.created", -1, "", "E=1 Qw=1 Qa=1"),
+        ("w", "ensemble.set", 0, "", "b0"),
+        ("w", "ledger.closed", 1999, "", ""),
+        ("b2", "replication.started", -1, "", ""),
+    ]
+    for entry in range(2000):
+        rows += [("b1", "journal.synced", entry, "", ""), ("b2", "entry.copied", entry, "b1", "")]
+    rows.append(("b2", "ensemble.set", 0, "", "b1"))
+    events = [
+        Event(seq, seq, node, kind, -1, 7, entry, peer, note=note)
+        for seq, (node, kind, entry, peer, note) in enumerate(rows)
+    ]
+    steps = steps_of(events)
+    assert len(steps) < 400
+    (fragment,) = state_after(steps, []).ledgers[7].fragments
+    assert (fragment.present, fragment.due) == (2000, 2000)
+
+
+def test_the_picture_tells_the_chosen_moment() -> None:
+    trace = recovery("lost for good")
+    copied = [e.seq for e in trace.events if e.kind == "journal.synced" and e.ledger == 0]
+    view = RecoveryProgress(trace, at=copied[-1])
+    words = words_in(view.svg())
+    for line in ("b3: 8", "1 of 2 copies", "b1 ✕", "b0 repairs it", "» 10.0 s", "taken for lost"):
+        assert line in words
+    assert "ledger 0 at 1 of 2 copies, b0 repairs it" in repr(view)
+
+
+def test_a_run_without_events_is_drawn_too() -> None:
+    view = RecoveryProgress([])
+    assert repr(view) == "Recovery: no auditor"
+    assert "Recovery progress" in words_in(view.svg())
+
+
+def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> None:
+    edges = []
+    for beat in RecoveryProgress(recovery("lost for good")).reel.beats:
+        cloth = next(mark for mark, _, _ in placed(beat.scene) if mark.key == "cloth")
+        edges.append((cloth.attributes["x"], float(cloth.attributes["width"])))
+    assert [x for x, _ in edges] == sorted(x for x, _ in edges)
+    assert edges[0][1] > 700
+    assert edges[-1][1] < 10
+
+
+def test_a_legend_has_only_what_has_no_words_in_the_picture() -> None:
+    legend = RecoveryProgress(recovery("lost for good")).legend()
+    assert sum(mark.tag == "text" for mark, _, _ in placed(legend)) <= 5
+
+
+def test_a_bookie_is_killed_in_the_picture() -> None:
+    view = RecoveryProgress(recovery("restart"))
+    seq = next(e.seq for e in view.run.events if e.kind == "ledger.closed")
+    view.received(None, {"do": "kill", "on": "b3", "seq": seq}, [])
+    assert view.notice == ""
+    assert "b3" in repr(view)
+
+
+def test_the_same_run_gives_the_same_picture() -> None:
+    trace = recovery("lost for good")
+    assert RecoveryProgress(trace).svg() == RecoveryProgress(trace).svg()

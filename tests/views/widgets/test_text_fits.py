@@ -1,0 +1,157 @@
+"""Text stays inside its picture, and the buttons of a picture stay apart."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+
+import pytest
+
+from labkit.course.runs.timeline import timeline
+from labkit.views.widgets import (
+    BookieInside,
+    ClusterView,
+    CrashMapView,
+    EnsembleHistory,
+    MessageIdLineage,
+    RecoveryProgress,
+    SpaceTime,
+    Stripes,
+    XRay,
+)
+from labkit.views.widgets.playing import FAULTS
+from labkit.views.widgets.scene import Mark, size_of
+from labkit.views.widgets.scene_view import SceneView
+from labkit.views.widgets.text_metrics import width_of
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Fault
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Write
+from tests.system.storage.test_entry_locations import life_of_an_entry
+from tests.views.widgets.crashes import broken, long
+from tests.views.widgets.films import UNFENCED, crashed
+from tests.views.widgets.histories import repaired
+from tests.views.widgets.lineages import alone, in_a_batch
+from tests.views.widgets.lives import PAGE_SIZE, whole_life
+from tests.views.widgets.recoveries import recovery
+
+VIEWS: dict[str, Callable[[], SceneView]] = {
+    "bookie inside": lambda: BookieInside(crashed()),
+    "cluster": lambda: ClusterView(crashed()),
+    "crash map": lambda: CrashMapView(broken()),
+    "long crash map": long,
+    "crash map of a bookie that does not start": lambda: CrashMapView(
+        broken("journals removed before the mark")
+    ),
+    "ensemble history": lambda: EnsembleHistory(repaired()),
+    "lineage": lambda: MessageIdLineage(in_a_batch()),
+    "lineage of a message by itself": lambda: MessageIdLineage(alone()),
+    "recovery": lambda: RecoveryProgress(recovery("lost for good")),
+    "space-time": lambda: SpaceTime(crashed()),
+    "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
+    "wide stripes": lambda: Stripes(9, 4, 2, entries=20),
+    "x-ray": lambda: XRay(life_of_an_entry()),
+    "timeline": lambda: timeline(UNFENCED),
+    "timeline of two runs": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
+}
+
+
+@cache
+def of_many(count: int, *faults: Fault) -> Trace:
+    """Six entries in a cluster of that many bookies."""
+    return run(Scenario(Cluster(count), (Write(entries=6),), faults, seed=7))
+
+
+CRASH = Crash("b1", when=At(11.5))
+MANY: dict[str, Callable[[int], SceneView]] = {
+    "cluster": lambda count: ClusterView(of_many(count, CRASH)),
+    "ensemble history": lambda count: EnsembleHistory(of_many(count, CRASH)),
+    "recovery": lambda count: RecoveryProgress(of_many(count, CRASH)),
+    "timeline of two runs": lambda count: timeline(of_many(count, CRASH), other=of_many(count)),
+}
+VIEWS |= {
+    f"{name} of {count} bookies": partial(view, count)
+    for name, view in MANY.items()
+    for count in (7, 12, 22)
+}
+
+WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
+    "bookie inside, with a crash": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
+}
+
+
+def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float, float]]:
+    """Every mark, with where its own coordinates begin."""
+    shift = re.match(r"translate\((\S+) (\S+)\)", str(mark.attributes.get("transform", "")))
+    if shift:
+        x, y = x + float(shift[1]), y + float(shift[2])
+    yield mark, x, y
+    for child in mark.children:
+        yield from placed(child, x, y)
+
+
+def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
+    """Left, right, top and bottom of a text or a rectangle."""
+    at = {name: float(mark.attributes[name]) for name in ("x", "y")}
+    if mark.tag == "rect":
+        width, height = (float(mark.attributes[name]) for name in ("width", "height"))
+        return x + at["x"], x + at["x"] + width, y + at["y"], y + at["y"] + height
+    size = float(mark.attributes.get("font-size", 12))
+    is_bold = mark.attributes.get("font-weight") == "bold"
+    is_mono = "mono" in str(mark.attributes["class"]).split()
+    width = width_of(mark.text, size, bold=is_bold, mono=is_mono)
+    before = {"middle": width / 2, "end": width}.get(str(mark.attributes.get("text-anchor")), 0)
+    left, base = x + at["x"] - before, y + at["y"]
+    return left, left + width, base - size * 0.75, base + size * 0.2
+
+
+@pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
+def test_no_text_runs_out_of_its_picture(name: str) -> None:
+    view = (VIEWS | WITHOUT_BUTTONS)[name]()
+    for scene in filter(None, (view.scene(), view.legend())):
+        width, height = size_of(scene)
+        for mark, x, y in placed(scene):
+            if mark.tag == "text" and mark.text:
+                left, right, top, bottom = box_of(mark, x, y)
+                assert left >= 0, mark.text
+                assert right <= width, mark.text
+                assert top >= 0, mark.text
+                assert bottom <= height, mark.text
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_button_lies_on_another_or_outside(name: str) -> None:
+    scene = VIEWS[name]().scene()
+    boxes = [
+        box_of(mark.children[1], x, y)
+        for mark, x, y in placed(scene)
+        if "data-act" in mark.attributes
+    ]
+    assert boxes
+    for at, (left, right, top, bottom) in enumerate(boxes):
+        assert left >= 0, boxes[at]
+        assert right <= size_of(scene)[0], boxes[at]
+        for other in boxes[at + 1 :]:
+            across = min(right, other[1]) - max(left, other[0])
+            down = min(bottom, other[3]) - max(top, other[2])
+            assert across <= 1 or down <= 1, (boxes[at], other)
+
+
+@pytest.mark.parametrize("count", [5, 7, 12, 22])
+@pytest.mark.parametrize("name", MANY)
+def test_every_bookie_has_its_whole_name_and_all_its_buttons(name: str, count: int) -> None:
+    marks = [mark for mark, _, _ in placed(MANY[name](count).scene())]
+    runs = 2 if "two" in name else 1
+    named = Counter(
+        "".join(part.text for part in mark.children if part.key in ("name", "rest"))
+        for mark in marks
+        if mark.key == "about" and "data-kin" in mark.attributes
+    )
+    acts = Counter(mark.key for mark in marks if mark.attributes.get("data-act") in FAULTS)
+    assert all(named[f"b{at}"] == runs for at in range(count)), named
+    assert acts["kill"] == acts["pause"] == acts["cut"]
+    assert acts["kill"] >= (count - 1) * runs

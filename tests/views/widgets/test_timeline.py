@@ -1,0 +1,259 @@
+"""The timeline's Python side: what surrounds the entries, two runs side by side, and forks."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.system.model.errors import LabkitError
+from labkit.system.trace.events import Event
+from labkit.views.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
+from labkit.views.widgets.timeline.fold import NodeState, Surroundings
+from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
+from labkit.views.widgets.timeline.story import Story
+
+
+def events(*rows: tuple[object, ...]) -> list[Event]:
+    """Rows of node, kind, ledger, entry, peer, note; one microsecond apart."""
+    filled = [(*row, *(-1, -1, "", "")[len(row) - 2 :]) for row in rows]
+    return [
+        Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)  # type: ignore[arg-type]
+        for seq, (node, kind, ledger, entry, peer, note) in enumerate(filled)
+    ]
+
+
+def surroundings(told: list[Event], upto: int | None = None) -> Surroundings:
+    """After the first `upto` events."""
+    around = Surroundings()
+    for event in told[:upto]:
+        around.take(event)
+    return around
+
+
+FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fenced", 8)]
+LOST = ("b0", "node.killed", -1, -1, "", "what was not synced: lost")
+
+
+def test_a_fence_that_was_not_synced_dies_with_the_power() -> None:
+    told = events(*FENCED, ("b0", "journal.synced", 7, -1), LOST)
+    assert surroundings(told).nodes["b0"] == NodeState("down", fenced=(7,))
+
+
+def test_a_flush_makes_all_fences_durable() -> None:
+    told = events(*FENCED, ("b0", "memtable.flushed"), LOST)
+    assert surroundings(told).nodes["b0"].fenced == (7, 8)
+
+
+def test_a_process_that_was_only_killed_keeps_the_fences_in_its_files() -> None:
+    killed = ("b0", "node.killed", -1, -1, "", "what was not synced: kept")
+    assert surroundings(events(*FENCED, killed)).nodes["b0"].fenced == (7, 8)
+
+
+def test_writer_and_recoverer_are_told_apart() -> None:
+    told = surroundings(
+        events(
+            ("w", "step.started", -1, -1, "", "write 2 entries to ledger 0"),
+            ("w", "ledger.created", 7),
+            ("w", "add.pushed", 7, 0),
+            ("w", "add.pushed", 7, 1),
+            ("w", "lac.advanced", 7, 0),
+            ("r", "recovery.started", 7),
+            ("r", "recovery.covered", 7, 0),
+        )
+    )
+    assert told.nodes["w"] == NodeState("unknown", "write 2 entries to ledger 0", 7, 1, 0)
+    assert told.nodes["r"].doing == "looks for entries from 1 on"
+    assert told.ledgers == {7: "in recovery"}
+
+
+def test_cut_links_and_bad_disks_are_there_until_they_heal() -> None:
+    told = events(
+        ("w", "link.cut", -1, -1, "b0"),
+        ("b1", "disk.bad", -1, -1, "", "slow"),
+        ("b0", "session.lost"),
+        ("w", "link.healed", -1, -1, "b0"),
+        ("b1", "disk.good", -1, -1, "", "no longer slow"),
+        ("b0", "bookie.registered"),
+    )
+    before, after = surroundings(told, 3), surroundings(told)
+    assert list(before.cuts) == ["w>b0"]
+    assert before.nodes["b1"].troubles == ("disk slow",)
+    assert before.nodes["b0"].troubles == ("session lost",)
+    assert not after.cuts
+    assert not any(node.troubles for node in after.nodes.values())
+
+
+def test_events_may_begin_between_a_cut_and_its_healing() -> None:
+    told = events(("w", "add.sent", 7, 0, "b0"), ("w", "link.healed", -1, -1, "b0"))
+    assert not surroundings(told).cuts
+    assert TimelineView(PlayedRun(told)).at == 2
+
+
+def test_what_is_the_same_in_two_runs_is_one_step() -> None:
+    first = events(("w", "add.sent"), ("b0", "memtable.put"), ("w", "ledger.closed"))
+    other = [first[0], first[1]._replace(kind="node.killed"), first[2]]
+    steps = steps_of(first, other)
+    assert [step.which for step in steps] == [BOTH, OTHER, FIRST, BOTH]
+    assert (steps[-1].of_first, steps[-1].of_other) == (3, 3)
+    assert first_difference(steps) == 1
+
+
+def test_a_fault_stands_before_what_both_runs_do_at_its_time() -> None:
+    first = [Event(0, 5, "b0", "memtable.put"), Event(1, 5, "b1", "memtable.put")]
+    fault = Event(0, 5, "w", "node.paused")
+    other = [fault, *(each._replace(seq=each.seq + 1) for each in first)]
+    assert [step.which for step in steps_of(first, other)] == [OTHER, BOTH, BOTH]
+
+
+def test_a_run_that_goes_on_longer_has_the_last_steps_alone() -> None:
+    first = events(("w", "add.sent"), ("w", "add.acked"))
+    assert [step.which for step in steps_of(first, first[:1])] == [BOTH, FIRST]
+    assert [step.which for step in steps_of(first[:1], first)] == [BOTH, OTHER]
+
+
+LIFE = events(
+    ("w", "ledger.created", 7, -1, "", "E=2 Qw=2 Qa=2"),
+    ("w", "ensemble.set", 7, 0, "", "b0,b1"),
+    ("w", "add.pushed", 7, 0),
+    ("w", "add.sent", 7, 0, "b0"),
+    ("b0", "memtable.put", 7, 0),
+    ("b0", "node.killed"),
+)
+BROKEN = Broken("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
+
+
+def words_in(svg: str) -> str:
+    root = ElementTree.fromstring(svg)
+    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_it_opens_where_the_first_promise_broke() -> None:
+    view = TimelineView(PlayedRun(LIFE, words="✘ broken: AckFollowsSync", broken=[BROKEN]))
+    assert view.at == 5
+    assert "after 5; b0 put entry 0 of ledger 7 into its memtable" in repr(view)
+    words = words_in(view.svg())
+    assert "✘ AckFollowsSync\nIt did not." in words
+    assert "? w LAP 0" in words
+
+
+def test_it_opens_at_the_event_that_is_asked_for() -> None:
+    assert TimelineView(PlayedRun(LIFE, broken=[BROKEN]), at=2).at == 3
+
+
+def test_two_runs_open_at_their_first_difference() -> None:
+    other = [*LIFE[:4], *events(*[("x", "node.paused")] * 5)[4:]]
+    view = TimelineView(PlayedRun(LIFE), PlayedRun(other, title="With a pause"))
+    assert view.at == 5
+    assert "With a pause" in words_in(view.svg())
+
+
+@pytest.mark.parametrize("at", range(len(LIFE)))
+def test_the_same_moment_is_the_same_picture(at: int) -> None:
+    views = [TimelineView(PlayedRun(LIFE, broken=[BROKEN]), at=at) for _ in range(2)]
+    assert views[0].svg() == views[1].svg()
+
+
+def test_a_run_without_events_has_a_picture() -> None:
+    view = TimelineView(PlayedRun([]))
+    assert "no ledger yet" in words_in(view.svg())
+    assert repr(view) == "Timeline: 0 events, here after 0"
+
+
+def forking(view_of: PlayedRun) -> TimelineView:
+    def fork(base: PlayedRun, seq: int, fault: object) -> PlayedRun:
+        if seq == 0:
+            raise LabkitError("not there")
+        return PlayedRun(base.events[:seq], title=f"{base.title}, {fault}")
+
+    return TimelineView(view_of, palette=Palette([("crash", "Crash", ("node",))], ["b0"], fork))
+
+
+def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
+    view = forking(PlayedRun(LIFE))
+    press(view, "fork", 4)
+    assert [len(run.events) for run in view.shown] == [6, 4]
+    assert view.shown[1].title == "This run, {'name': 'crash', 'node': 'b0'}"
+    assert view.at == 5
+    assert [each["name"] for each in view.controls][-1] == "keep"
+    press(view, "keep", 4)
+    assert [len(run.events) for run in view.shown] == [4]
+    assert view.at == 4
+    press(view, "fork", 2)
+    assert len(view.shown[1].events) == 2
+
+
+def press(view: TimelineView, name: str, seq: int) -> None:
+    """A button under the picture, while the step of that number is shown."""
+    view._handle_custom_msg({"set": name, "value": True, "seq": seq}, [])
+
+
+def test_a_bookie_is_killed_by_its_button_in_the_picture() -> None:
+    view = forking(PlayedRun(LIFE))
+    view._handle_custom_msg({"do": "kill", "on": "0:b0", "seq": 4}, [])
+    assert "'name': 'crash', 'disk': 'kept', 'node': 'b0'" in view.shown[1].title
+
+
+def test_the_list_shows_the_events_that_were_asked_for() -> None:
+    view = TimelineView(PlayedRun(LIFE))
+    view._handle_custom_msg({"set": "of kind", "value": "add.", "seq": 0}, [])
+    assert [
+        view.current_picture.story.event(n)[1].kind for n in view.current_picture.story.listed
+    ] == [
+        "add.pushed",
+        "add.sent",
+    ]
+
+
+def test_a_field_of_the_palette_makes_no_new_film() -> None:
+    view = forking(PlayedRun(LIFE))
+    film = view.film
+    view._handle_custom_msg({"set": "node", "value": "b0", "seq": 0}, [])
+    assert view.film is film
+
+
+def test_a_fork_of_the_other_future_makes_that_the_first() -> None:
+    view = forking(PlayedRun(LIFE))
+    other = [*LIFE[:4], *events(*[("x", "node.paused")] * 5)[4:]]
+    view.put(PlayedRun(LIFE), PlayedRun(other))
+    press(view, "fork", 4)
+    assert [len(run.events) for run in view.shown] == [5, 4]
+
+
+def test_an_impossible_fork_is_reported_and_changes_nothing() -> None:
+    view = forking(PlayedRun(LIFE))
+    press(view, "fork", 0)
+    assert view.notice == "not there"
+    assert len(view.shown) == 1
+
+
+def story(first: list[Event], other: list[Event]) -> Story:
+    """Of two runs, with a step at each position."""
+    steps = steps_of(first, other)
+    return Story([PlayedRun(first), PlayedRun(other)], steps, range(len(steps)))
+
+
+def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:
+    first = events(("w", "add.pushed", 7, 0), ("w", "add.sent", 7, 0), ("b0", "memtable.put", 7, 0))
+    pushed, sent, put = (event._replace(cause=event.seq - 1) for event in first)
+    fault = Event(0, -1, "b1", "node.paused")
+    shifted = [each._replace(seq=each.seq + 1, cause=each.seq) for each in (pushed, sent)]
+    synced = put._replace(seq=3, cause=2, kind="journal.synced")
+    other = [fault, shifted[0]._replace(cause=-1), shifted[1], synced]
+    told = story([pushed, sent, put], other)
+    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 3))] == [
+        "add.pushed",
+        "add.sent",
+        "journal.synced",
+    ]
+
+
+@pytest.mark.timeout(20)
+def test_causes_of_a_fork_that_lacks_an_event_make_no_circle() -> None:
+    first = events(("w", "add.pushed"), ("w", "lac.advanced"), ("w", "add.sent"))
+    first[2] = first[2]._replace(cause=1)
+    other = [first[0], first[2]._replace(seq=1, cause=0), Event(2, 3, "w", "add.acked", 1)]
+    told = story(first, other)
+    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 2))] == [
+        "add.pushed",
+        "add.sent",
+        "add.acked",
+    ]

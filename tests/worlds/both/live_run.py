@@ -1,0 +1,120 @@
+"""A scenario's workload and its simple faults on real processes.
+
+The bookies b0, b1, ... are the processes bookie-1, bookie-2, ...; steps are those of the simulated
+world, and moments are those of the trace, a little late.  Only `Crash`, `Restart` and `Pause` of
+bookies are available, and there is no epilogue.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.placement import in_name_order
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Row
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
+from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Restart
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.triggers import At, Moment
+
+
+class _Node:
+    """What a step sees of its node: a client, the workload's ledgers, and who notes answers."""
+
+    def __init__(self, name: str, ledgers: LedgerNumbers, client: BookKeeper) -> None:
+        self.name = name
+        self.ledgers = ledgers
+        self.client = client
+        self.world = SimpleNamespace(answers=Answers([]))
+
+
+class LiveRun:
+    """One run of a scenario."""
+
+    def __init__(self, scenario: Scenario, cluster: LocalCluster) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._ledgers = LedgerNumbers()
+        self._names = dict(zip(scenario.cluster.names, cluster.bookie_names, strict=True))
+
+    async def run(self, until: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
+        """Run all steps and faults to their ends, and then until the trace is as asked for."""
+        clients = {}
+        for step in self._scenario.workload:
+            if step.client not in clients:
+                client = await self._cluster.connect(step.client, placement=in_name_order)
+                clients[step.client] = _Node(step.client, self._ledgers, client)
+        async with asyncio.TaskGroup() as group:
+            for step in self._scenario.workload:
+                run = step.run(clients[step.client])  # type: ignore[arg-type]
+                group.create_task(self._at(step.when, run))
+            for fault in self._scenario.faults:
+                group.create_task(self._at(fault.when, self._strike(fault)))
+        while not until(self._cluster.trace.events):  # noqa: ASYNC110 - processes tell it in time
+            await asyncio.sleep(0.05)
+        await self._cluster.settled()
+
+    async def _at(self, moment: Moment, action: Coroutine[Any, Any, None]) -> None:
+        if isinstance(moment, At):
+            await asyncio.sleep(moment.ms / 1000)
+        else:
+            came = asyncio.Event()
+            count = 0
+
+            def look(events: Sequence[Event]) -> None:
+                nonlocal count
+                for event in events:
+                    count += event.kind == moment.kind and moment.fits(_row(event))
+                if count >= moment.nth:
+                    came.set()
+
+            stop = self._cluster.trace.listen(look)
+            await came.wait()
+            stop()
+        await action
+
+    async def _strike(self, fault: Fault) -> None:
+        assert isinstance(fault, Crash | Restart | Pause), f"{fault} is for the simulated world"
+        name = self._names[fault.node]
+        if isinstance(fault, Pause):
+            await self._cluster.pause(name)
+            await asyncio.sleep(fault.for_ms / 1000)
+            await self._cluster.resume(name)
+        elif isinstance(fault, Crash):
+            await self._cluster.kill(name)
+            if fault.down_ms:
+                await asyncio.sleep(fault.down_ms / 1000)
+                await self._cluster.restart(name)
+        else:
+            await self._cluster.restart(name)
+
+
+def _row(event: Event) -> Row:
+    return Row(event.time_us, event.node, event.kind, event.ledger, event.entry)
+
+
+async def run_live(
+    scenario: Scenario,
+    *,
+    autorecovery: Mapping[str, object] | None = None,
+    until: Callable[[Sequence[Event]], bool] = lambda events: True,
+) -> list[Event]:
+    """The events of that scenario on real processes, with the simulated bookies' names."""
+    async with LocalCluster(scenario.cluster.bookies, autorecovery=autorecovery) as cluster:
+        names = dict(zip(cluster.bookie_names, scenario.cluster.names, strict=True))
+        async with asyncio.timeout(60):
+            await LiveRun(scenario, cluster).run(until)
+        events = list(cluster.trace.events)
+    return [
+        event._replace(
+            node=names.get(event.node, event.node),
+            peer=names.get(event.peer, event.peer),
+            note=re.sub(r"bookie-\d+", lambda found: names[found[0]], event.note),
+        )
+        for event in events
+    ]

@@ -1,0 +1,145 @@
+"""The two worlds in which the port to the network must be the same."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from labkit.system.model.net import Connection
+from labkit.worlds.live.net import LOOPBACK, TcpNetwork, listen
+from labkit.worlds.live.zookeeper.server import free_port
+from labkit.worlds.sim.machine.decisions import Decisions
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.machine.network import NodeNetwork, SimNetwork
+from labkit.worlds.sim.machine.process import NodeClock, Process
+
+_PORT = 7
+_NOBODY_LISTENS = 8
+
+
+class Side:
+    """One end of a connection, and what it received."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.batches: list[list[bytes]] = []
+        self.closed_count = 0
+        self.heard_at_close = -1
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """All frames, in the order in which they came."""
+        return [body for batch in self.batches for body in batch]
+
+    def on_bodies(self, bodies: Sequence[bytes]) -> None:
+        self.batches.append(list(bodies))
+
+    def on_close(self) -> None:
+        self.closed_count += 1
+        self.heard_at_close = len(self.bodies)
+
+    @property
+    def end(self) -> Connection:
+        assert self.connection is not None
+        return self.connection
+
+
+class World(Protocol):
+    """A server that listens, and a client on another machine."""
+
+    servers: list[Side]
+    """The server's end of each connection, in the order in which they were made."""
+
+    async def connect(self) -> Side:
+        """The client connects to the server."""
+
+    async def connect_to_nobody(self) -> None:
+        """The client connects to a port at which nobody listens."""
+
+
+class _Accepting:
+    def __init__(self) -> None:
+        self.servers: list[Side] = []
+
+    def accept(self, connection: Connection) -> Callable[[Sequence[bytes]], None]:
+        side = Side()
+        side.connection = connection
+        connection.when_closed(side.on_close)
+        self.servers.append(side)
+        return side.on_bodies
+
+
+class LiveWorld(_Accepting):
+    """TCP on this machine."""
+
+    async def listen(self) -> asyncio.Server:
+        server = await listen(self.accept)
+        self._port = server.sockets[0].getsockname()[1]
+        return server
+
+    async def connect(self) -> Side:
+        side = Side()
+        side.connection = await TcpNetwork().connect(
+            LOOPBACK, self._port, side.on_bodies, side.on_close
+        )
+        return side
+
+    async def connect_to_nobody(self) -> None:
+        await TcpNetwork().connect(LOOPBACK, free_port(), lambda _: None, lambda: None)
+
+
+class SimWorld(_Accepting):
+    """Two simulated nodes."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._network = SimNetwork(loop, Decisions(None, {}), lambda *_: None)
+        self._client, server = self._start("client"), self._start("server")
+        NodeNetwork(self._network, server).listen(self.accept, _PORT)
+
+    async def connect(self) -> Side:
+        side = Side()
+        network = NodeNetwork(self._network, self._client)
+        connecting = network.connect("server", _PORT, side.on_bodies, side.on_close)
+        side.connection = await self._client.spawn(connecting)
+        return side
+
+    async def connect_to_nobody(self) -> None:
+        network = NodeNetwork(self._network, self._client)
+        connecting = network.connect("server", _NOBODY_LISTENS, lambda _: None, lambda: None)
+        await self._client.spawn(connecting)
+
+    def _start(self, name: str) -> Process:
+        process = Process(name, NodeClock())
+        self._loop.start(process)
+        self._network.started(process)
+        return process
+
+
+Rule = Callable[[World], Awaitable[None]]
+
+
+async def _hold_live(rule: Rule) -> None:
+    world = LiveWorld()
+    server = await world.listen()
+    try:
+        await rule(world)
+    finally:
+        for side in world.servers:
+            side.end.close()
+        server.close()
+
+
+def hold_live(rule: Rule) -> None:
+    """Hold the rule against TCP."""
+    asyncio.run(_hold_live(rule))
+
+
+def hold_simulated(rule: Rule) -> None:
+    """Hold the rule against the simulated network, in virtual time."""
+    loop = SimLoop(time_limit_s=1000)
+
+    async def main() -> None:
+        await rule(SimWorld(loop))
+
+    loop.run(main())

@@ -1,0 +1,24 @@
+"""A server's line that a full disk refuses."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FULL = Path("/dev/full")
+TWICE = "from labkit.worlds.live.host.safe_output import {0}\n{0}('one')\n{0}('two')"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(("write", "stream"), [("announce", "stdout"), ("complain", "stderr")])
+def test_lines_that_cannot_be_written_do_not_change_the_exit_code(write: str, stream: str) -> None:
+    # Python keeps what it could not write, and tries again at the exit; not with this variable.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", TWICE.format(write)]
+    with FULL.open("w") as full:
+        stdout, stderr = (full, None) if stream == "stdout" else (None, full)
+        process = subprocess.Popen(command, env=environment, stdout=stdout, stderr=stderr)
+    with process:
+        assert process.wait(60) == 0

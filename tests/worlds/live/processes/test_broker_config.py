@@ -1,0 +1,267 @@
+"""A broker's settings, from the command line and Pulsar's own configuration file."""
+
+import base64
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from labkit.system.client.context import ClientConfig
+from labkit.system.metadata.ledger_layout import LAYOUTS
+from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.topic.config import PULSAR_DEFAULTS
+from labkit.worlds.live.config.known_keys import PassedOver
+from labkit.worlds.live.processes.broker_config import OBEYED_KEYS, BrokerSettings, broker_settings
+
+SECRET = f"tokenSecretKey=data:;base64,{base64.b64encode(b'x' * 32).decode()}"
+
+
+@dataclass
+class Options:
+    id: str | None = "broker-1"
+    zookeeper: str | None = None
+    conf: Path | None = None
+    port: int | None = None
+    web_port: int | None = None
+    trace_from_start: bool = False
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    return tmp_path / "broker.conf"
+
+
+def settings(conf: Path, *lines: str) -> BrokerSettings:
+    conf.write_text("\n".join(("zookeeperServers=zk:2181", *lines)))
+    found, without_effect = broker_settings(Options(conf=conf))
+    assert without_effect == PassedOver()
+    return found
+
+
+def test_without_a_file_defaults_are_those_of_pulsar() -> None:
+    found, without_effect = broker_settings(Options(zookeeper="zk:2181"))
+    assert without_effect == PassedOver()
+    assert found.broker.managed_ledger == PULSAR_DEFAULTS
+    assert not found.broker.broker_deduplication_enabled
+    assert (found.host, found.port, found.certificate) == ("127.0.0.1", 0, None)
+
+
+def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
+    found = settings(
+        conf,
+        "managedLedgerDefaultEnsembleSize=3",
+        "managedLedgerDefaultWriteQuorum=3",
+        "managedLedgerMaxEntriesPerLedger=5",
+        "managedLedgerMinLedgerRolloverTimeMinutes=0",
+        "managedLedgerMaxSizePerLedgerMbytes=1",
+        "defaultRetentionTimeInMinutes=-1",
+        "defaultRetentionSizeInMB=2",
+        "brokerDeduplicationEnabled=true",
+        "allowAutoTopicCreationType=partitioned",
+        "defaultNumPartitions=4",
+        "brokerServicePort=6650",
+        "bookkeeperClientMinNumRacksPerWriteQuorum=2",
+        "bookkeeperClientEnforceMinNumRacksPerWriteQuorum=true",
+        "bookkeeper_addEntryQuorumTimeoutSec=30",
+        "bookkeeper_maxNumEnsembleChanges=4",
+    )
+    assert found.client == ClientConfig(
+        add_entry_quorum_timeout_s=30.0,
+        max_allowed_ensemble_changes=4,
+        min_num_racks_per_write_quorum=2,
+        enforce_min_num_racks_per_write_quorum=True,
+    )
+    assert found.broker.managed_ledger == replace(
+        PULSAR_DEFAULTS,
+        ensemble_size=3,
+        write_quorum=3,
+        max_entries_per_ledger=5,
+        min_ledger_age_ms=0,
+        max_ledger_size_bytes=1024 * 1024,
+        retention_time_ms=-1,
+        retention_size_bytes=2 * 1024 * 1024,
+    )
+    assert found.broker.broker_deduplication_enabled
+    assert found.broker.default_num_partitions == 4
+    assert found.port == 6650
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("defaultRetentionTimeInMinutes=60",),
+        ("defaultRetentionSizeInMB=100",),
+        ("defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=0"),
+    ],
+)
+def test_a_retention_that_keeps_nothing_is_refused(conf: Path, lines: tuple[str, ...]) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="keeps nothing"):
+        settings(conf, "zookeeperServers=zk:2181", *lines)
+
+
+def test_options_go_before_the_file(conf: Path) -> None:
+    conf.write_text("zookeeperServers=zk:2181\nbrokerServicePort=6650\nwebServicePort=8080")
+    found, _ = broker_settings(Options(zookeeper="other:2181", conf=conf, port=1, web_port=2))
+    assert (found.metadata.servers, found.port, found.web_port) == ("other:2181", 1, 2)
+
+
+def test_metadata_store_url_names_zookeeper_too(conf: Path) -> None:
+    conf.write_text("metadataStoreUrl=zk:one:2181,two:2181/pulsar")
+    found, _ = broker_settings(Options(conf=conf))
+    assert found.metadata == MetadataPlace("one:2181,two:2181", "/pulsar")
+
+
+def test_ledgers_may_have_another_name_beside_the_topics(conf: Path) -> None:
+    uri = "bookkeeperMetadataServiceUri=zk+null://one:2181/pulsar/l2"
+    found = settings(conf, "metadataStoreUrl=zk:one:2181/pulsar", uri)
+    assert found.metadata == MetadataPlace("one:2181", "/pulsar", "/l2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("metadataStoreUrl=etcd:http://one:2379",), "in ZooKeeper alone"),
+        (("metadataStoreUrl=oxia://one:6648/ns",), "in ZooKeeper alone"),
+        (("metadataStoreUrl=rocksdb:///data/md",), "in ZooKeeper alone"),
+        (("bookkeeperMetadataServiceUri=zk://other:2181/ledgers",), "keeps ledgers beside topics"),
+        (("bookkeeperMetadataServiceUri=zk://zk:2181/a/ledgers",), "zk:2181/ledgers, or"),
+        (("bookkeeperMetadataServiceUri=metadata-store:zk:zk:2181/ledgers",), "in ZooKeeper alone"),
+    ],
+)
+def test_other_places_of_metadata_are_refused(
+    conf: Path, lines: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=reason):
+        settings(conf, *lines)
+
+
+def test_keys_without_effect_are_named(conf: Path) -> None:
+    conf.write_text("zookeeperServers=zk:2181\nnoSuchKey=1\nanother=2")
+    found = broker_settings(Options(conf=conf))[1]
+    assert set(found.unknown) == {"another", "noSuchKey"}
+
+
+def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
+    found = settings(conf, "authenticationEnabled=true", SECRET)
+    assert found.tokens is not None
+    assert found.tokens.key == b"x" * 32
+    assert settings(conf, "authenticationEnabled=false", SECRET).tokens is None
+    seconds = "authenticationRefreshCheckSeconds=5"
+    assert settings(conf, seconds).broker.authentication_refresh_check_s == 5
+
+
+@pytest.mark.parametrize(
+    ("option", "lines", "place"),
+    [
+        ("new:1", ("metadataStoreUrl=zk:old:1",), MetadataPlace("new:1")),
+        ("new:1/p", ("metadataStoreUrl=zk:old:1/p",), MetadataPlace("new:1", "/p")),
+        (
+            "zk+null://new:1/p/l2",
+            ("metadataStoreUrl=zk:old:1/p", "bookkeeperMetadataServiceUri=zk+flat://old:1/p/l2"),
+            MetadataPlace("new:1", "/p", "/l2", LAYOUTS["flat"]),
+        ),
+        ("new:1/p", ("zookeeperServers=old:1",), MetadataPlace("new:1", "/p")),
+        ("new:1", ("metadataStoreUrl=zk:old:1/p",), None),
+        ("new:1", ("bookkeeperMetadataServiceUri=zk://old:1/other",), None),
+        ("zk+flat://new:1/l", ("bookkeeperMetadataServiceUri=zk+hierarchical://o:1/l",), None),
+    ],
+)
+def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_path(
+    conf: Path, option: str, lines: tuple[str, ...], place: MetadataPlace | None
+) -> None:
+    conf.write_text("\n".join(lines))
+    if place is None:
+        with pytest.raises(BKIncorrectParameterException, match="another path or ledger manager"):
+            broker_settings(Options(zookeeper=option, conf=conf))
+    else:
+        assert broker_settings(Options(zookeeper=option, conf=conf))[0].metadata == place
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("authenticationEnabled=true", "needs tokenSecretKey or tokenPublicKey"),
+        ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
+        ("brokerServicePort=70000", "brokerServicePort is 70000; allowed are 1 to 65535"),
+        ("tlsCertificateFilePath=/a", "TLS needs both"),
+        ("brokerServicePortTls=6651", "brokerServicePortTls is 6651; TLS needs tlsCert"),
+        ("brokerServicePortTls=0", "brokerServicePortTls is 0; TLS needs tlsCert"),
+        ("allowAutoTopicCreationType=bogus", "bogus; it must be non-partitioned or partitioned"),
+        ("defaultNumPartitions=abc", "defaultNumPartitions is 'abc'; it must be a number"),
+        ("maxMessageSize=100000000", "maxMessageSize is 100000000"),
+        ("keepAliveIntervalSeconds=0", "keepAliveIntervalSeconds is 0"),
+        (
+            "managedLedgerDefaultEnsembleSize=1",
+            "managedLedgerDefaultEnsembleSize 1, managedLedgerDefaultWriteQuorum 2",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_name(conf: Path, line: str, reason: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=reason):
+        settings(conf, line)
+
+
+@pytest.mark.parametrize("key", sorted(OBEYED_KEYS))
+def test_a_refused_number_is_refused_under_the_key_that_was_written(conf: Path, key: str) -> None:
+    """Fields of Python are nothing that an operator can look up."""
+    for number in ("-7", "9" * 30):
+        conf.write_text(f"zookeeperServers=zk:2181\n{key}={number}")
+        message = refusal(conf)
+        assert not message or key in message
+        assert not re.search(r"\b[a-z]+(_[a-z]+)+\b", message)
+
+
+def refusal(file: Path) -> str:
+    """Why a broker does not take that file; empty if it does."""
+    try:
+        broker_settings(Options(conf=file))
+    except BKIncorrectParameterException as error:
+        return str(error)
+    return ""
+
+
+def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="give --zookeeper"):
+        broker_settings(Options())
+    with pytest.raises(BKIncorrectParameterException, match="give --id"):
+        broker_settings(Options(id=None, zookeeper="zk:2181"))
+
+
+def test_authorization_names_its_superusers_and_needs_authentication(conf: Path) -> None:
+    on = ("authenticationEnabled=true", SECRET)
+    assert settings(conf, *on, "superUserRoles=a").super_user_roles is None
+    found = settings(conf, *on, "authorizationEnabled=true", "superUserRoles=a, b,")
+    assert found.super_user_roles == ("a", "b")
+    assert settings(conf, *on, "authorizationEnabled=true").super_user_roles == ()
+    with pytest.raises(BKIncorrectParameterException, match="needs authenticationEnabled"):
+        settings(conf, "authorizationEnabled=true")
+
+
+def test_pauses_after_failed_reads_are_pulsars(conf: Path) -> None:
+    broker = settings(conf).broker
+    assert broker.dispatcher_read_failure_backoff_initial_ms == 15_000
+    assert broker.dispatcher_read_failure_backoff_max_ms == 60_000
+    first = "dispatcherReadFailureBackoffInitialTimeInMs"
+    found = settings(conf, f"{first}=100").broker
+    assert found.dispatcher_read_failure_backoff_initial_ms == 100
+    with pytest.raises(BKIncorrectParameterException, match="not above the second"):
+        settings(conf, f"{first}=200", "dispatcherReadFailureBackoffMaxTimeInMs=100")
+
+
+def test_a_file_of_pulsars_own_defaults_starts_a_broker(conf: Path) -> None:
+    keys = (Path(__file__).parent / "keys" / "pulsar-4.2.4.txt").read_text("utf-8")
+    conf.write_text(keys)
+    found, without_effect = broker_settings(Options(zookeeper="zk:2181", conf=conf))
+    assert found.broker.managed_ledger == PULSAR_DEFAULTS
+    assert (found.certificate, found.tokens, found.super_user_roles) == (None, None, None)
+    assert without_effect.unknown == {}
+
+
+def test_namespaces_lie_beside_topics(conf: Path) -> None:
+    both = "metadataStoreUrl=zk:one:2181", "configurationMetadataStoreUrl=zk:one:2181"
+    assert settings(conf, *both).metadata == MetadataPlace("one:2181")
+    for key in ("configurationMetadataStoreUrl", "configurationStoreServers"):
+        with pytest.raises(BKIncorrectParameterException, match=f"{key} is other:2181; .*beside"):
+            settings(conf, "metadataStoreUrl=zk:one:2181", f"{key}=other:2181")

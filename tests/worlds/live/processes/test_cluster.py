@@ -1,0 +1,397 @@
+"""Processes that are started, killed, paused and brought back, and what is left of them."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.placement import in_name_order
+from labkit.system.model.errors import BKException, BKIncorrectParameterException
+from labkit.system.trace.events import Event
+from labkit.worlds.live.host.exit_codes import EXIT_OK
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeNotStartedError, NodeStateError
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from tests.until import DEADLINE_S, until, until_true
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
+
+OWNER = """
+import asyncio, pathlib, sys
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+async def own():
+    cluster = LocalCluster(2, folder=pathlib.Path(sys.argv[1]))
+    await cluster.start()
+    print("up", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(own())
+"""
+
+FORGETFUL_OWNER = """
+import asyncio, atexit, os
+from labkit.worlds.live.processes.cluster import LocalCluster
+
+def tell():
+    ended = 0
+    for pid in pids:
+        try:
+            ended += os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            ended += 1
+    print(f"{ended} of {len(pids)} have ended")
+
+atexit.register(tell)
+loop = asyncio.new_event_loop()
+cluster = loop.run_until_complete(LocalCluster(3, traced=False).start())
+pids = [cluster.ports_of(name)["pid"] for name in cluster.bookie_names]
+pids.append(cluster.embedded_zookeeper.pid)
+"""
+
+
+def events_of(cluster: LocalCluster, kind: str) -> list[Event]:
+    return [event for event in cluster.trace.events if event.kind == kind]
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Ids of the live processes that name the folder, or work in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+            works_in = os.readlink(process / "cwd")
+        except OSError:
+            continue  # It has ended meanwhile.
+        if str(folder).encode() in command or works_in.startswith(str(folder)):
+            found.append(int(process.name))
+    return found
+
+
+async def stored(client: BookKeeper, payload: bytes = b"entry") -> int:
+    """A closed ledger of one entry on all bookies up to the third."""
+    writer = await client.create_ledger(3, 3, 3)
+    await writer.add(payload)
+    await writer.close()
+    return writer.ledger_id
+
+
+async def read_back(client: BookKeeper, ledger_id: int) -> bytes:
+    reader = await client.open_ledger_no_recovery(ledger_id)
+    return (await reader.read_entry(0)).payload
+
+
+async def test_all_bookies_take_writes_when_the_cluster_has_started(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    names = [f"bookie-{number}" for number in range(1, 6)]
+    assert cluster.bookie_names == names
+    assert await client.writable_bookies() == names
+    assert all(map(cluster.is_up, names))
+    for name in names:
+        assert (cluster.folder_of(name) / "journal" / "current" / "VERSION").is_file()
+
+
+async def test_killed_bookie_is_down_until_it_is_restarted(cluster: LocalCluster) -> None:
+    await cluster.kill("bookie-1")
+    assert not cluster.is_up("bookie-1")
+    await cluster.restart("bookie-1")
+    assert cluster.is_up("bookie-1")
+
+
+async def test_entries_survive_the_kill_of_every_bookie(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    ledger_id = await stored(client)
+    await asyncio.gather(*(cluster.kill(name) for name in cluster.bookie_names))
+    await asyncio.gather(*(cluster.restart(name) for name in cluster.bookie_names))
+    fresh = await cluster.connect("fresh")
+    assert await read_back(fresh, ledger_id) == b"entry"
+
+
+async def test_restart_of_a_bookie_that_is_up_kills_it_first(cluster: LocalCluster) -> None:
+    kills = len(events_of(cluster, "node.killed"))
+    await cluster.restart("bookie-1")
+    await cluster.settled()
+    assert len(events_of(cluster, "node.killed")) == kills + 1
+
+
+async def test_paused_bookie_is_up_and_answers_after_it_is_resumed(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    writer = await client.create_ledger(3, 3, 3)
+    await cluster.pause("bookie-2")
+    assert cluster.is_up("bookie-2")
+    added = writer.add(b"waits")
+    await until(lambda: writer.pending[0].acked.bit_count() == 2)
+    assert not added.done()
+    await cluster.resume("bookie-2")
+    assert await added == 0
+    await writer.close()
+
+
+async def test_bookie_that_lost_its_session_registers_again(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    async def takes_writes() -> bool:
+        return "bookie-3" in await client.writable_bookies()
+
+    async def takes_none() -> bool:
+        return not await takes_writes()
+
+    await cluster.pause("bookie-3")
+    await until_true(takes_none)
+    await cluster.resume("bookie-3")
+    await until_true(takes_writes)
+    assert await read_back(client, await stored(client)) == b"entry"
+
+
+async def test_paused_bookie_can_be_killed_and_restarted(cluster: LocalCluster) -> None:
+    await cluster.pause("bookie-4")
+    await cluster.restart("bookie-4")
+    with pytest.raises(NodeStateError, match="bookie-4 is not paused"):
+        await cluster.resume("bookie-4")
+
+
+async def test_paused_bookie_can_be_shut_down(cluster: LocalCluster) -> None:
+    await cluster.pause("bookie-4")
+    async with asyncio.timeout(DEADLINE_S):
+        await cluster.shut_down("bookie-4")
+    assert cluster.exit_code_of("bookie-4") == EXIT_OK
+
+
+async def test_what_does_not_fit_the_state_of_a_bookie_is_refused(cluster: LocalCluster) -> None:
+    await cluster.kill("bookie-5")
+    for verb, call in (
+        ("killed", cluster.kill),
+        ("paused", cluster.pause),
+        ("shut down", cluster.shut_down),
+    ):
+        message = f"bookie-5 is down and cannot be {verb}; restart it first"
+        with pytest.raises(NodeStateError, match=message):
+            await call("bookie-5")
+    with pytest.raises(NodeStateError, match="bookie-5 is not paused"):
+        await cluster.resume("bookie-5")
+
+
+async def test_unknown_bookie_is_named_with_those_that_are_there(cluster: LocalCluster) -> None:
+    for call in (cluster.kill, cluster.pause, cluster.resume, cluster.restart):
+        with pytest.raises(BKIncorrectParameterException, match=r"'bookie-6'; there are bookie-1,"):
+            await call("bookie-6")
+    for ask in (cluster.is_up, cluster.folder_of):
+        with pytest.raises(BKIncorrectParameterException, match="there is no ''"):
+            ask("")
+
+
+async def test_start_of_a_running_cluster_is_refused_and_leaves_it_running(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    with pytest.raises(NodeStateError, match=r"runs already: await its stop\(\) first"):
+        await cluster.start()
+    assert all(map(cluster.is_up, cluster.bookie_names))
+    assert await read_back(client, await stored(client)) == b"entry"
+
+
+async def test_cluster_that_is_started_again_reports_each_event_once() -> None:
+    cluster = LocalCluster(1)
+    for starts in (1, 2):
+        async with cluster:
+            await cluster.settled()
+            assert len(events_of(cluster, "node.started")) == starts
+
+
+async def test_cluster_that_was_not_started_says_so_at_once() -> None:
+    cluster = LocalCluster(1, brokers=1)
+    for ask in (
+        cluster.connect,
+        cluster.settled,
+        lambda: cluster.restart("bookie-1"),
+    ):
+        with pytest.raises(NodeStateError, match=r"not running: await its start\(\) first"):
+            await ask()
+    with pytest.raises(NodeStateError, match="broker-1 has no ports yet: await"):
+        _ = cluster.service_url
+
+
+@pytest.mark.parametrize("bookies", [0, -1])
+async def test_cluster_needs_at_least_one_bookie(bookies: int) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="at least 1"):
+        LocalCluster(bookies)
+
+
+async def test_bookie_killed_from_outside_is_seen_and_can_be_restarted(
+    cluster: LocalCluster,
+) -> None:
+    os.kill(cluster.ports_of("bookie-2")["pid"], signal.SIGKILL)
+    await until(lambda: not cluster.is_up("bookie-2"))
+    await cluster.restart("bookie-2")
+    assert cluster.is_up("bookie-2")
+
+
+async def test_lineage_of_an_acked_entry_reaches_back_to_its_push(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    ledger_id = await stored(client)
+    await cluster.settled()
+    confirmed = [e for e in events_of(cluster, "lac.advanced") if e.ledger == ledger_id]
+    assert [event.entry for event in confirmed] == [0]
+    lineage = cluster.trace.lineage(confirmed[0].seq)
+    assert [event.kind for event in lineage] == [
+        "add.pushed",
+        "add.sent",
+        "memtable.put",
+        "journal.appended",
+        "journal.synced",
+        "add.acked",
+        "lac.advanced",
+    ]
+    assert {event.ledger for event in lineage} == {ledger_id}
+    bookie = lineage[2].node
+    assert [event.node for event in lineage] == [*["client"] * 2, *[bookie] * 3, *["client"] * 2]
+    assert lineage[1].peer == lineage[5].peer == bookie
+    assert (lineage[3].file, lineage[3].offset) == (lineage[4].file, lineage[4].offset)
+
+
+async def test_trace_has_the_events_of_every_node(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    await stored(client)
+    await cluster.settled()
+    for kind in ("memtable.put", "journal.synced"):
+        nodes = {event.node for event in events_of(cluster, kind)}
+        assert {"bookie-1", "bookie-2", "bookie-3"} <= nodes
+    assert {event.node for event in events_of(cluster, "bookie.registered")} == set(
+        cluster.bookie_names
+    )
+
+
+async def test_trace_has_the_last_sync_of_a_bookie_that_was_killed(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    writer = await client.create_ledger(1, 1, 1)
+    adds = [writer.add(b"entry") for _ in range(2000)]
+    await adds[1000]
+    await cluster.kill("bookie-1")
+    await asyncio.gather(*adds, return_exceptions=True)
+    await cluster.settled()
+    acked = {e.entry for e in events_of(cluster, "add.acked") if e.ledger == writer.ledger_id}
+    synced = {e.entry for e in events_of(cluster, "journal.synced") if e.ledger == writer.ledger_id}
+    assert len(acked) > 1000
+    assert acked <= synced
+
+
+async def test_temporary_folder_goes_with_the_cluster_and_its_processes() -> None:
+    async with LocalCluster(1, traced=False) as cluster:
+        folder = cluster.folder
+        assert len(processes_in(folder)) >= 2
+    assert not folder.exists()
+    await until(lambda: not processes_in(folder))
+
+
+async def test_folder_that_was_given_keeps_entries_for_the_next_cluster(tmp_path: Path) -> None:
+    async with LocalCluster(3, folder=tmp_path, traced=False) as cluster:
+        ledger_id = await stored(await cluster.connect(placement=in_name_order), b"kept")
+    async with LocalCluster(3, folder=tmp_path, traced=False) as cluster:
+        client = await cluster.connect()
+        assert await client.list_ledgers() == [ledger_id]
+        assert await read_back(client, ledger_id) == b"kept"
+
+
+async def test_existing_zookeeper_is_used_and_left_running(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    async with LocalCluster(1, zookeeper=zookeeper.address, folder=tmp_path) as cluster:
+        assert cluster.zookeeper == zookeeper.address
+        assert await (await cluster.connect()).writable_bookies() == ["bookie-1"]
+    assert not (tmp_path / "zookeeper").exists()
+    os.kill(zookeeper.pid, 0)
+
+
+async def test_folder_of_another_cluster_is_refused_by_its_cookie(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    async with LocalCluster(1, folder=tmp_path, traced=False):
+        pass
+    with pytest.raises(NodeNotStartedError, match="does not fit this bookie"):
+        await LocalCluster(1, zookeeper=zookeeper.address, folder=tmp_path).start()
+
+
+async def test_second_bookie_over_the_same_folder_is_refused_and_the_first_lives_on(
+    tmp_path: Path,
+) -> None:
+    async with LocalCluster(1, folder=tmp_path, traced=False) as first:
+        with pytest.raises(NodeNotStartedError, match="is in use by another bookie process"):
+            await LocalCluster(1, zookeeper=first.zookeeper, folder=tmp_path).start()
+        assert first.is_up("bookie-1")
+        writer = await (await first.connect()).create_ledger(1, 1, 1)
+        assert await writer.add(b"still here") == 0
+
+
+@pytest.mark.parametrize("name", ["", "zookeeper", "bookie-2"])
+async def test_folder_that_cannot_be_made_is_named_and_nothing_is_left_running(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "data"
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"a file is in the way")
+    with pytest.raises(OSError, match=str(folder)):
+        await LocalCluster(3, folder=folder, traced=False).start()
+    await until(lambda: not processes_in(folder))
+
+
+async def test_client_of_a_cluster_that_ended_fails_and_does_not_hang() -> None:
+    async with LocalCluster(1, traced=False) as cluster:
+        client = await cluster.connect()
+        writer = await client.create_ledger(1, 1, 1)
+    with pytest.raises(BKException):
+        await writer.add(b"late")
+
+
+async def test_everything_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path)]
+    owner = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert owner.stdout is not None
+    try:
+        assert await owner.stdout.readline() == b"up\n"
+        assert len(processes_in(tmp_path)) >= 4
+    finally:
+        owner.kill()
+        await owner.wait()
+    await until(lambda: not processes_in(tmp_path))
+
+
+async def test_everything_has_ended_before_the_folder_of_a_cluster_never_stopped_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FORGETFUL_OWNER, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await owner.communicate()
+    assert said == b"4 of 4 have ended\n"
+    assert os.listdir(tmp_path) == [f"labkit-{os.geteuid()}"]  # Where the secrets are.
+
+
+async def test_a_bookie_that_ends_by_itself_is_reported_in_the_trace(cluster: LocalCluster) -> None:
+    before = len(events_of(cluster, "node.killed"))
+    os.kill(cluster.ports_of("bookie-3")["pid"], signal.SIGKILL)
+    await until(lambda: len(events_of(cluster, "node.killed")) > before)
+    assert events_of(cluster, "node.killed")[-1].node == "bookie-3"
+    assert not cluster.is_up("bookie-3")
+    await cluster.restart("bookie-3")
+
+
+async def test_a_listener_that_fails_is_not_waited_for_in_vain() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("the listener's own mistake")
+
+    async with LocalCluster(bookies=1) as cluster:
+        stop_listening = cluster.trace.listen(fail)
+        await cluster.restart("bookie-1")
+        with pytest.raises(ValueError, match="own mistake"):
+            await cluster.settled()
+        stop_listening()

@@ -1,0 +1,83 @@
+"""One bookie as a separate process, `labkit bookie --conf FILE`, in the hands of a test."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Self
+
+from labkit.worlds.live.host.guard import guarded
+from tests.until import DEADLINE_S
+
+
+class RealBookie:
+    """Its directories are `journal` and `ledgers` in `folder` unless `keys` say otherwise.
+
+    `keys` are lines of its configuration file.  `limits` goes before its command, to set limits of
+    the operating system on it.
+    """
+
+    def __init__(
+        self, folder: Path, zookeeper: str, keys: dict[str, object], limits: tuple[str, ...] = ()
+    ) -> None:
+        self.folder = folder
+        self._limits = limits
+        self._conf = folder / "bk_server.conf"
+        lines = {
+            "bookieId": folder.name,
+            "zkServers": zookeeper,
+            "journalDirectories": folder / "journal",
+            "ledgerDirectories": folder / "ledgers",
+            "journalPreAllocSizeMB": 1,
+            **keys,
+        }
+        folder.mkdir(exist_ok=True)
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        self._process: Process | None = None
+        self.port = self.trace_port = self.pid = 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.kill()
+
+    async def start(self) -> None:
+        """Return when it serves; fail with what it said when it does not."""
+        await self.launch()
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async with asyncio.timeout(DEADLINE_S):
+            line = await self._process.stdout.readline()
+        assert line, await self.last_words()
+        ready = json.loads(line)
+        self.port, self.trace_port, self.pid = ready["port"], ready["trace_port"], ready["pid"]
+
+    async def launch(self) -> None:
+        """Start the process, and wait for nothing."""
+        command = [*self._limits, sys.executable, "-m", "labkit", "bookie", "--conf", self._conf]
+        self._process = await asyncio.create_subprocess_exec(
+            *guarded(list(map(str, command))), stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+
+    async def kill(self) -> None:
+        """SIGKILL, if it still runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def stop(self) -> tuple[int, str]:
+        """SIGTERM; its exit code and what it said."""
+        assert self._process is not None
+        self._process.terminate()
+        return await self.last_words()
+
+    async def last_words(self) -> tuple[int, str]:
+        """Its exit code and what it said on standard error, once it has ended."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        async with asyncio.timeout(DEADLINE_S):
+            said = await self._process.stderr.read()
+            return await self._process.wait(), said.decode()

@@ -1,0 +1,287 @@
+"""A node's events for each client that connects, over a real socket."""
+
+import asyncio
+import socket
+import struct
+import threading
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from labkit.system.trace.recorder import Recorder, Row
+from labkit.worlds.live.net import LOOPBACK
+from labkit.worlds.live.trace_stream import (
+    TraceEndedError,
+    TraceServer,
+    TraceStream,
+    TraceStreamError,
+    decode_rows,
+)
+from tests.until import until, until_true
+
+
+def recorder() -> Recorder:
+    return Recorder("bookie-1", lambda: 42)
+
+
+async def test_nothing_is_recorded_without_a_listener() -> None:
+    node = recorder()
+    port = await TraceServer(node).start()
+    assert not node.listening
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    await reader.readline()
+    assert node.listening
+    writer.close()
+    await until(lambda: not node.listening)
+
+
+async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    port = await TraceServer(node).start()
+    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
+    await streams[0].start()
+    node.record("memtable.put", 7, 0, size=3)
+    await streams[1].start()
+    node.record("memtable.put", 7, 1, note="later")
+    await until(lambda: len(first) == 2 and len(second) == 1)
+    assert first == [
+        Row(42, "bookie-1", "memtable.put", 7, 0, size=3),
+        Row(42, "bookie-1", "memtable.put", 7, 1, note="later"),
+    ]
+    assert second == first[1:]
+
+
+async def test_nothing_is_written_for_a_listener_that_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = recorder()
+    listener = socket.create_connection((LOOPBACK, await TraceServer(node).start()))
+    await until(lambda: node.listening)
+    # It resets the connection, as one that was killed with rows unread does.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    listener.close()
+    for number in range(50):
+        node.record("memtable.put", 7, number)
+    await until(lambda: not node.listening)
+    assert caplog.text == ""
+
+
+async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    server = TraceServer(node, from_start=True)
+    node.record("journal.replayed", size=5)
+    port = await server.start()
+    for sink in (first, second):
+        await TraceStream(LOOPBACK, port, sink.extend).start()
+    assert [row.kind for row in first] == ["journal.replayed"]
+    assert second == []
+
+
+async def test_a_start_may_have_more_rows_than_fit_into_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.LINE_LIMIT", 1024 * 1024)
+    node, rows, count = recorder(), list[Row](), 20_000
+    server = TraceServer(node, from_start=True)
+    for number in range(count):
+        node.record("entry_log.written", 7, number, file="0.log", offset=number, size=100)
+    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
+    await until(lambda: len(rows) == count)
+    assert [row.entry for row in rows] == list(range(count))
+
+
+async def test_rows_of_another_thread_are_written_by_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writers, write = set[int](), asyncio.StreamWriter.write
+
+    def noting_write(writer: asyncio.StreamWriter, data: bytes) -> None:
+        writers.add(threading.get_ident())
+        write(writer, data)
+
+    monkeypatch.setattr(asyncio.StreamWriter, "write", noting_write)
+    node, rows = recorder(), list[Row]()
+    await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
+    await asyncio.to_thread(node.record, "memtable.flushed", size=3)
+    await until(lambda: len(rows) == 1)
+    assert writers == {threading.get_ident()}
+
+
+async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    port = await TraceServer(node).start()
+    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
+    for stream in streams:
+        await stream.start()
+    loop, calls = asyncio.get_running_loop(), list[object]()
+    wake = loop.call_soon_threadsafe
+
+    def noting_wake(call: Callable[[], None]) -> asyncio.Handle:
+        calls.append(call)
+        return wake(call)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", noting_wake)
+
+    def flush() -> None:
+        for number in range(100):
+            node.record("memtable.flushed", size=number)
+
+    # The loop does not run before the thread has ended.
+    thread = threading.Thread(target=flush)
+    thread.start()
+    thread.join()
+    assert len(calls) == 1
+    await until(lambda: len(first) == len(second) == 100)
+    assert [row.size for row in first] == list(range(100))
+    assert second == first
+
+
+async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows, count = recorder(), list[Row](), 10_000
+    port = await TraceServer(node).start()
+    _, deaf = await asyncio.open_connection(LOOPBACK, port, limit=1)
+    await until(lambda: node.listening)
+    polite = TraceStream(LOOPBACK, port, rows.extend)
+    await polite.start()
+
+    async def until_received(count: int) -> None:
+        await until(lambda: len(rows) >= count)
+
+    for number in range(count):
+        node.record("memtable.put", 7, number, note="x" * 2000)
+        if number % 100 == 0:
+            await until_received(number - 100)
+    await until(lambda: len(rows) == count)
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "1001 rows of the trace wait for ('127.0.0.1'" in line
+    deaf.close()
+
+
+async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows = recorder(), list[Row]()
+    stream = TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend)
+    await stream.start()
+    for number in range(100_000):
+        node.record("memtable.put", 7, number, note="x" * 100)
+    assert not node.listening
+    await stream.drain()
+    assert [row.entry for row in rows] == list(range(len(rows)))
+    assert 0 < len(rows) < 100_000
+    assert "not sent" in caplog.records[-1].getMessage()
+
+
+async def test_rows_without_a_listener_are_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows = recorder(), list[Row]()
+    server = TraceServer(node, from_start=True)
+    for number in range(1001):
+        node.record("memtable.put", 7, number)
+    assert not node.listening
+    assert len(caplog.records) == 1
+    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
+    node.record("memtable.put", 8, 0)
+    await until(lambda: rows)
+    assert [row.ledger for row in rows] == [8]
+
+
+async def test_listeners_above_the_limit_are_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_LISTENERS", 3)
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    first = [await asyncio.open_connection(LOOPBACK, port) for _ in range(3)]
+    for reader, _ in first:
+        await reader.readline()
+    with pytest.raises(TraceEndedError, match="takes no more"):
+        await TraceStream(LOOPBACK, port, rows.extend).start()
+    first[0][1].close()
+
+    async def is_free() -> bool:
+        with suppress(TraceEndedError):
+            await TraceStream(LOOPBACK, port, rows.extend).start()
+            return True
+        return False
+
+    await until_true(is_free)
+    node.record("memtable.put", 7, 0)
+    await until(lambda: rows)
+
+
+async def test_listener_that_sends_its_end_and_does_not_read_keeps_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.MOST_LISTENERS", 1)
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    with socket.create_connection((LOOPBACK, port)) as deaf:
+        await until(lambda: node.listening)
+        for number in range(10_000):
+            node.record("memtable.put", 7, number, note="x" * 1000)
+        deaf.shutdown(socket.SHUT_WR)
+        await until(lambda: not node.listening)
+        await TraceStream(LOOPBACK, port, rows.extend).start()
+        assert node.listening
+        received = 0
+        while part := await asyncio.to_thread(deaf.recv, 1 << 20):
+            received += len(part)
+    assert received < 10_000 * 1000
+
+
+async def test_what_a_listener_says_is_not_kept() -> None:
+    node = recorder()
+    _, talker = await asyncio.open_connection(LOOPBACK, await TraceServer(node).start())
+    tracemalloc.start()
+    try:
+        for _ in range(50):
+            talker.write(bytes(1024 * 1024))
+            await talker.drain()
+        assert tracemalloc.get_traced_memory()[0] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+        talker.close()
+
+
+async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    polite = TraceStream(LOOPBACK, port, rows.extend)
+    await polite.start()
+    _, rude = await asyncio.open_connection(LOOPBACK, port)
+    rude.transport.abort()
+    for number in range(100):
+        node.record("memtable.put", 7, number)
+    await until(lambda: len(rows) == 100)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"7",
+        b"[7]",
+        b'[["2", "bookie-1", "node.started"]]',
+        b'[[2, "bookie-1", "no such kind"]]',
+        b"[" * 10_000,
+        b"\xff",
+    ],
+)
+def test_a_line_without_rows_is_refused(line: bytes) -> None:
+    with pytest.raises(TraceStreamError, match=r"not a (line|row) of"):
+        decode_rows(line + b"\n")
+
+
+def test_no_line_has_no_rows() -> None:
+    assert decode_rows(b"") == []

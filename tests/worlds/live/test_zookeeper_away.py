@@ -1,0 +1,70 @@
+"""The metadata store is away for longer than a session lasts: entries do not need it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from labkit.system.metadata.store import MetadataError
+from labkit.system.model.ledger import LedgerState
+from labkit.worlds.live.host.posix import continue_process, stop_process
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
+from tests.repeat import repeated
+from tests.until import until_true
+
+LONGER_THAN_A_SESSION_S = 5.0
+PAYLOADS = [b"%d" % number for number in range(30)]
+
+
+@asynccontextmanager
+async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]:
+    """While it hangs, its clock runs on, and all sessions run out; stopped, it counts no time."""
+    if hangs:
+        await stop_process(server.pid)
+    else:
+        await server.stop()
+    yield
+    if hangs:
+        continue_process(server.pid)
+    else:
+        await server.start()
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("hangs", repeated([True, False]))
+async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:
+    server = EmbeddedZooKeeper(tmp_path / "zookeeper")
+    await server.start()
+    try:
+        async with LocalCluster(
+            3, zookeeper=server.address, folder=tmp_path / "bookies"
+        ) as cluster:
+            client = await cluster.connect()
+            writer = await client.create_ledger(3, 3, 2)
+            for payload in PAYLOADS[:10]:
+                await writer.add(payload)
+            async with away(server, hangs=hangs):
+                for payload in PAYLOADS[10:20]:
+                    await writer.add(payload)
+                await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+                for payload in PAYLOADS[20:]:
+                    await writer.add(payload)
+
+            async def all_registered() -> bool:
+                try:
+                    return len(await client.writable_bookies()) == 3
+                except MetadataError:
+                    return False
+
+            await until_true(all_registered)
+            await writer.close()
+            metadata = await client.ledger_metadata(writer.ledger_id)
+            assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 29)
+            assert len(metadata.segments) == 1
+            reader = await client.open_ledger(writer.ledger_id)
+            assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    finally:
+        await server.stop()

@@ -1,0 +1,197 @@
+"""The crash map: complete, true, and the same every time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from labkit.system.storage.disk import Disk
+from labkit.system.storage.store import LedgerStore
+from labkit.worlds.sim.crash_map.crash_map import LOST, REFUSED, VARIANTS, CrashMap, crash_map, lots
+from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.settings.bookie_script import (
+    CONFIG,
+    Add,
+    Bookie,
+    Checkpoint,
+    Collect,
+    Commit,
+    ExplicitLac,
+    Fence,
+    Restart,
+    Step,
+    new_machine,
+)
+from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
+
+
+def verdicts(found: CrashMap, variant: str) -> str:
+    """A column as text: `.` safe, else the verdict's first letter."""
+    column = [v.name for v in found.variants].index(variant)
+    letters = (row[column].verdict[0].replace("s", ".") for row in found.cells)
+    return "".join(letters)
+
+
+@pytest.mark.parametrize("script", [ONE_CHECKPOINT, EVERYTHING, COMPACTION])
+def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[Step]) -> None:
+    found = crash_map(script, VARIANTS + lots(4))
+    assert found.is_safe, found
+    assert found.smallest() is None
+
+
+@pytest.mark.slow
+def test_the_store_keeps_every_promise_with_several_directories() -> None:
+    found = crash_map(EVERYTHING, journal_count=2, ledger_dir_count=2)
+    assert found.is_safe, found
+
+
+def test_the_store_keeps_every_promise_when_an_index_page_is_one_too_many() -> None:
+    found = crash_map(EVERYTHING, config=replace(CONFIG, page_limit=1, page_size=8))
+    assert found.is_safe, found
+
+
+@pytest.mark.slow
+def test_a_hundred_operations_are_crashed_at_every_point() -> None:
+    script: list[Step] = []
+    for i in range(45):
+        script += [Add(5 + i % 3, i), Commit()]
+        if i % 9 == 8:
+            script += [Checkpoint((Add(9, i), Commit()))]
+        if i % 20 == 19:
+            script += [Fence(100 + i), Commit(), Restart()]
+    assert len(script) > 100
+    found = crash_map(script)
+    assert len(found.points) > 150
+    assert found.is_safe, found
+
+
+def test_there_is_a_row_for_every_operation_of_every_disk_and_one_for_the_end() -> None:
+    fuse = Fuse()
+    Bookie(new_machine(fuse), LedgerStore, CONFIG).run(EVERYTHING)
+    found = crash_map(EVERYTHING)
+    assert [point.operation for point in found.points] == [*fuse.operations, None]
+    assert all(len(row) == len(VARIANTS) for row in found.cells)
+
+
+def test_the_same_script_gives_the_same_map() -> None:
+    assert crash_map(EVERYTHING) == crash_map(EVERYTHING)
+
+
+def test_an_entry_is_promised_once_its_commit_has_returned() -> None:
+    found = crash_map([Add(5, 0), Commit(), Add(5, 1)])
+    syncs = [p for p in found.points if str(p.operation) == "sync current/1.txn"]
+    assert syncs[-1].step == "commit 5/0"
+    assert syncs[-1].promised == ()
+    assert [str(promise) for promise in found.points[-1].promised] == ["entry 0 of ledger 5"]
+
+
+class ForgetsAll(LedgerStore):
+    """Starts with an empty memtable, whatever the journal says."""
+
+    def replay_records(self, *_: object) -> None:
+        pass
+
+
+def test_every_kind_of_promise_is_looked_up() -> None:
+    script: list[Step] = [Add(5, 0), Fence(5), ExplicitLac(6, 0), Commit()]
+    found = crash_map(script, store_factory=ForgetsAll)
+    cell = found.cells[-1][0]
+    assert cell.verdict == LOST
+    assert str(cell) == (
+        "acknowledged and gone: entry 0 of ledger 5, the fence of ledger 5, LAC 0 of ledger 6"
+    )
+
+
+class Stumbles(LedgerStore):
+    """Has a mistake in its replay."""
+
+    def replay_records(self, *_: object) -> None:
+        raise RuntimeError("a mistake in the code")
+
+
+class Invents(LedgerStore):
+    """Has one entry more than was added."""
+
+    def replay(self, *arguments: Any, **options: Any) -> Any:
+        self.ledgers.create(77, b"key")
+        return super().replay(*arguments, **options)
+
+
+def test_what_was_never_added_is_found() -> None:
+    found = crash_map([Add(5, 0), Commit()], store_factory=Invents)
+    assert "found, but never added" in str(found.smallest())
+
+
+def test_an_error_other_than_damage_is_raised() -> None:
+    with pytest.raises(RuntimeError, match="a mistake in the code"):
+        crash_map([Add(5, 0), Commit()], store_factory=Stumbles)
+
+
+class LosesJournals(LedgerStore):
+    """Removes its journals after every commit."""
+
+    def __init__(self, journal_disks: Sequence[Disk], *rest: Any) -> None:
+        self.all_journal_disks = journal_disks
+        super().__init__(journal_disks, *rest)
+
+    def commit(self) -> None:
+        super().commit()
+        self.checkpoint()
+        self.all_journal_disks[0].remove("current/1.txn")
+
+
+def test_a_store_that_does_not_start_has_a_separate_cell() -> None:
+    found = crash_map([Add(5, 0), Commit(), Restart()], store_factory=LosesJournals)
+    assert verdicts(found, "kept").endswith("r")
+    cell = found.cells[-1][1]
+    assert cell.verdict == REFUSED
+    assert "1.txn is missing" in str(cell)
+    assert found.points[-1].step == "refused"
+
+
+def test_a_cell_tells_what_survived_what_lay_on_disk_and_what_was_replayed() -> None:
+    found = crash_map(ONE_CHECKPOINT)
+    row = next(
+        i for i, p in enumerate(found.points) if p.step == "checkpoint" and p.operation is not None
+    )
+    cell = found.cells[row][0]
+    assert cell.replayed == (2, 0)
+    journal = next(file for file in cell.files if file.path == "1.txn")
+    assert journal.words == "5/key at 512, 5/0 at 556"
+    assert journal.excerpt.startswith(b"\0\0\0\x28" + bytes(7) + b"\5")
+    last = found.cells[-1][0]
+    words = {file.path: file.words for file in last.files}
+    assert words["0.log"] == "5/0 at 1028"
+    assert words["0/5/5.idx"] == "5/0 in 0.log at 1028"
+    assert words["lastMark"] == "replay starts in 1.txn at 1024"
+    assert any(share == 0 for row in found.cells for _, share in row[0].fates)
+
+
+def test_the_map_says_in_one_line_how_it_went() -> None:
+    found = crash_map([Add(5, 0), Commit()], VARIANTS[:2])
+    point_count = len(found.points)
+    assert repr(found) == f"CrashMap: {point_count} crash points, {2 * point_count} cells, all safe"
+
+
+def test_entries_of_a_deleted_ledger_are_no_longer_promised() -> None:
+    found = crash_map([Add(5, 0), Add(6, 0), Commit(), Checkpoint(), Restart(), Collect((6,))])
+    assert found.is_safe, found
+    assert all(promise.ledger_id == 5 for promise in found.points[-1].promised)
+
+
+class CountsStarts:
+    """Counts how often the store is started."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+
+    def __call__(self, journals: Sequence[Disk], *rest: Any) -> LedgerStore:
+        self.starts += 1
+        return LedgerStore(journals, *rest)
+
+
+def test_crashes_that_leave_the_same_disks_are_started_once() -> None:
+    counter = CountsStarts()
+    found = crash_map(EVERYTHING, store_factory=counter)
+    assert counter.starts < len(found.points) * len(VARIANTS)

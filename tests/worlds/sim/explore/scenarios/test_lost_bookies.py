@@ -1,0 +1,61 @@
+"""Drawn scenarios outlive what autorecovery waits for, so that it has work to do."""
+
+import pytest
+
+from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.system.autorecovery.worker import ReplicationWorker
+from labkit.system.check import CHECKS
+from labkit.system.check.repair import RepairIsComplete
+from labkit.system.metadata.store import ANY_VERSION
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.run import run
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
+
+RECOVERED = 30
+"""A seed at which a worker recovers an open ledger."""
+MARKED_AGAIN = 28
+"""A seed at which a ledger is marked again during its repair."""
+
+
+async def never(*_: object) -> bool:
+    return False
+
+
+async def whatever_its_version(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
+    await self.store.delete(self.nodes.mark(ledger_id), ANY_VERSION)
+    await self.release(ledger_id)
+    return True
+
+
+def reached(seed: int) -> set[str]:
+    return set(Meetings(SITUATIONS).reached(run(drawn(seed))))
+
+
+def test_of_the_first_scenarios_with_autorecovery_many_mark_copy_and_recover() -> None:
+    with_autorecovery = [seed for seed in range(120) if drawn(seed).cluster.autorecovery]
+    names = [name for seed in with_autorecovery for name in reached(seed)]
+    assert names.count("a bookie is taken for lost") >= len(with_autorecovery) / 4
+    assert names.count("a repair that copies a fragment") >= len(with_autorecovery) / 8
+    assert names.count("a worker recovers an open ledger") >= len(with_autorecovery) / 12
+
+
+def test_a_worker_that_never_recovers_an_open_ledger_breaks_a_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ReplicationWorker, "_waits_for_its_writer", never)
+    assert search([RECOVERED], checks=[RepairIsComplete], jobs=1).first is not None
+
+
+def test_a_worker_that_removes_a_mark_whatever_its_version_breaks_a_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LedgerUnderreplicationManager, "mark_replicated", whatever_its_version)
+    assert search([MARKED_AGAIN], checks=[RepairIsComplete], jobs=1).first is not None
+
+
+def test_nothing_breaks_at_these_seeds_with_the_real_worker() -> None:
+    assert search([RECOVERED, MARKED_AGAIN], checks=CHECKS, jobs=1).found == ()
+    assert "a worker recovers an open ledger" in reached(RECOVERED)
+    assert "a ledger is marked again during its repair" in reached(MARKED_AGAIN)

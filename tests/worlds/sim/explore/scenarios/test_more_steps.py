@@ -1,0 +1,126 @@
+"""Owners of topics without brokers, and an operator who stops autorecovery, beside the other steps
+of drawn scenarios.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.check import CHECKS, broken, check_all
+from labkit.system.client.lac_reads import LacReads
+from labkit.system.client.reader import LedgerReader
+from labkit.system.model.entry import NO_ENTRY_ID, Entry
+from labkit.system.model.ledger import LedgerMetadata
+from labkit.system.topic.consumer import Consumer
+from labkit.system.topic.messages import Message
+from labkit.system.trace.answers import MessageReceived
+from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.produce import Produce
+from labkit.worlds.sim.workload.steps import DisableAutorecovery, Read, Write
+from tests.worlds.sim.test_run import ends, of
+
+PRODUCE = Produce(messages=7, batch_size=2, entries_per_ledger=2, receive=True)
+WAIT = Read(polls=2, poll_ms=10_000)
+AUTORECOVERY = AutoRecoveryConfig(lost_bookie_recovery_delay_s=0)
+
+
+def ran(scenario: Scenario) -> Trace:
+    trace = run(scenario)
+    assert broken(check_all(trace)) == []
+    return trace
+
+
+def received(trace: Trace, consumer: str) -> list[tuple[str, int]]:
+    """The producers and numbers of the messages that it got, in order."""
+    got = (each for each in trace.answers if isinstance(each, MessageReceived))
+    return [
+        (each.message.producer, each.message.sequence_id)
+        for each in got
+        if each.consumer == consumer
+    ]
+
+
+def test_owners_and_operators_are_drawn_into_some_scenarios() -> None:
+    workloads = [drawn(seed).workload for seed in range(300)]
+    owned = [each for each in workloads if any(isinstance(step, Produce) for step in each)]
+    assert 0 < len(owned) < len(workloads) / 10
+    assert any(isinstance(step, DisableAutorecovery) for each in workloads for step in each)
+
+
+def test_a_consumer_in_the_owners_process_receives_every_message_in_order() -> None:
+    trace = ran(Scenario(workload=(PRODUCE,)))
+    assert [sequence_id for _, sequence_id in received(trace, "p")] == [*range(PRODUCE.messages)]
+
+
+def test_the_next_owners_consumer_begins_with_the_first_owners_messages() -> None:
+    taking_over = Produce(client="q", messages=2, when=On("step.ended"), receive=True)
+    trace = ran(Scenario(workload=(PRODUCE, taking_over)))
+    assert [producer for producer, _ in received(trace, "q")] == ["p"] * 7 + ["q"] * 2
+
+
+def test_no_ledger_is_marked_or_repaired_while_autorecovery_is_disabled() -> None:
+    disabled = DisableAutorecovery(for_ms=5000)
+    crash = Crash("b0", when=At(1000))
+    cluster = Cluster(4, session_timeout_ms=500, autorecovery=AUTORECOVERY)
+    trace = ran(Scenario(cluster, (Write(entries=3), disabled, WAIT), (crash,)))
+    [enabled] = of(trace, "step.ended", node="operator")
+    assert of(trace, "ledger.underreplicated")[0].time_us > enabled.time_us
+    assert of(trace, "replication.done")
+    assert set(ends(trace)) == {"done"}
+
+
+def take_the_newest_entry_for_confirmed(patch: pytest.MonkeyPatch) -> None:
+    async def newest(self: LedgerReader) -> int:
+        ensemble = self.metadata.segments[-1].ensemble
+        _, reply = await self.reads.ask_all(ensemble, NO_ENTRY_ID).get()
+        if isinstance(reply, Entry):
+            self.last_add_confirmed = reply.entry_id
+        return self.last_add_confirmed
+
+    patch.setattr(LedgerReader, "try_read_last_add_confirmed", newest)
+
+
+def believe_that_one_more_is_confirmed(patch: pytest.MonkeyPatch) -> None:
+    explicit = LacReads.explicit
+
+    async def one_more(self: LacReads, metadata: LedgerMetadata) -> int:
+        return await explicit(self, metadata) + 1
+
+    patch.setattr(LacReads, "explicit", one_more)
+
+
+def lose_the_first_of_each_receive(patch: pytest.MonkeyPatch) -> None:
+    receive = Consumer.receive
+
+    async def all_but_one(self: Consumer, max_messages: int = 1000) -> list[Message]:
+        return (await receive(self, max_messages))[1:]
+
+    patch.setattr(Consumer, "receive", all_but_one)
+
+
+MISTAKES = [
+    ("NothingBeyondLacIsRead", take_the_newest_entry_for_confirmed, 100),
+    ("NothingBeyondLacIsRead", believe_that_one_more_is_confirmed, 253),
+    ("OwnersConsumersGetAllInOrder", lose_the_first_of_each_receive, 22),
+]
+
+
+@pytest.mark.parametrize(("promise", "plant", "seed"), MISTAKES)
+def test_a_mistake_of_a_reader_or_an_owner_breaks_its_promise_at_its_seed(
+    promise: str,
+    plant: Callable[[pytest.MonkeyPatch], None],
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checks = [check for check in CHECKS if check.__name__ == promise]
+    assert search([seed], checks=CHECKS, jobs=1).found == ()
+    plant(monkeypatch)
+    assert search([seed], checks=checks, jobs=1).first is not None

@@ -1,0 +1,42 @@
+"""Topics whose bookies are lost: autorecovery repairs their ledgers, also those being written."""
+
+from labkit.system.check import broken, check_all
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.machine_faults import ReplacedDisks
+from tests.worlds.sim.test_run import of
+from tools.search.covered_situations import SITUATIONS
+from tools.search.situations_reached import Meetings
+
+FENCED = 55
+"""A topic seed at which a worker recovers the ledger of a broker that lives."""
+DRAWN = [drawn_topic(seed) for seed in range(200)]
+
+
+def test_a_broker_goes_on_in_a_new_ledger_when_a_worker_has_fenced_its_own() -> None:
+    trace = run(drawn_topic(FENCED))
+    assert broken(check_all(trace)) == []
+    [worker] = [e.node for e in of(trace, "recovery.started") if e.node.startswith("b")]
+    assert [event.node for event in of(trace, "ledger.closed")][:1] == [worker]
+    assert [event.ledger for event in of(trace, "ledger.rolled")] == [0, 1]
+    reached = Meetings(SITUATIONS).reached(trace)
+    assert "a broker that serves a topic finds itself fenced" in reached
+
+
+def test_what_the_worker_confirmed_is_stored_once() -> None:
+    trace = run(drawn_topic(FENCED))
+    found = [event.note for event in of(trace, "message.found")]
+    assert len(found) == len(set(found)) == 8
+
+
+def test_one_in_five_scenarios_with_brokers_has_autorecovery() -> None:
+    repaired = [each for each in DRAWN if each.cluster.autorecovery is not None]
+    assert 25 < len(repaired) < 55
+    assert all(each.cluster.bookies > 3 for each in repaired)
+
+
+def test_machines_fail_and_settings_differ_and_no_disk_is_replaced() -> None:
+    faults = {type(fault).__name__ for each in DRAWN for fault in each.faults}
+    assert faults >= {"FailingRead", "FullAtSync", "ClockSkew"}
+    assert ReplacedDisks.__name__ not in faults
+    assert len({each.cluster.storage for each in DRAWN}) > 5

@@ -1,0 +1,70 @@
+"""A run tells what the disk workers of its bookies did, and when."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from labkit.worlds.sim.machine.decisions import Decisions
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Write
+
+WRITE = Write(entries=5, every_ms=2, close=False)
+CALM = Scenario(Cluster(3, flush_interval_ms=3), (WRITE,), late_share=0.0, slow_share=0.0)
+
+
+def time_of(trace: Trace, kind: str) -> int:
+    return next(each.time_us for each in trace.events if each.kind == kind)
+
+
+def test_each_call_has_a_name_and_its_time() -> None:
+    trace = run(CALM)
+    assert {"open", "flush", "write"} <= {each.what for each in trace.disk_calls}
+    assert {each.node for each in trace.disk_calls} == {"b0", "b1", "b2"}
+    assert all(0 <= each.begin_us <= each.end_us for each in trace.disk_calls)
+
+
+@pytest.mark.parametrize("what", ["flush", "write"])
+def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
+    calm = run(CALM)
+    began_us = time_of(calm, "step.started")
+    call = next(
+        each
+        for each in calm.disk_calls
+        if each.node == "b0" and each.what == what and each.begin_us > began_us
+    )
+    middle_ms = ((call.begin_us + call.end_us) / 2 - began_us) / 1000
+    trace = run(CALM.with_fault(Crash("b0", "lost", 5, At(middle_ms))))
+    cut_short = DiskCall("b0", what, call.begin_us, time_of(trace, "node.killed"))
+    assert cut_short in trace.disk_calls
+
+
+def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -> None:
+    """The next call would begin at that very moment."""
+    fuse, loop = Fuse(), SimLoop()
+    disk, carried_out = SimDisk(fuse, "ledgers"), list[str]()
+
+    def stop() -> None:
+        worker.crash()
+        carried_out.extend(map(str, fuse.operations))
+
+    trouble = DiskTrouble(stop)
+    fuse.watch = trouble.watch
+    worker = DiskWorker(loop, "b0", fuse, trouble, Decisions(None, {"reach b0 2": 8}))
+    trouble.stop_at = 1
+
+    async def use_the_disk() -> None:
+        for name in ("first", "second", "third"):
+            worker(partial(disk.create, name))
+        await asyncio.sleep(1)
+
+    loop.run(use_the_disk())
+    assert carried_out == ["create first"]

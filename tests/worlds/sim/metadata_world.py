@@ -1,0 +1,107 @@
+"""A simulated ZooKeeper and nodes that ask it, for tests of the metadata port and of what uses it.
+
+def test_rule() -> None:
+    async def rule(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        ...
+    run_metadata_world(rule)
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from labkit.worlds.sim.machine.decisions import Decisions
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.machine.metadata import SimMetadataStore
+from labkit.worlds.sim.machine.network import NodeNetwork, SimNetwork
+from labkit.worlds.sim.machine.process import NodeClock, Process
+from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
+
+T = TypeVar("T")
+
+
+class MetadataWorld:
+    """A server and any number of nodes, each with a session or none."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        session_timeout_s: float = 4.0,
+        decisions: Mapping[str, float] | None = None,
+    ) -> None:
+        self.loop = loop
+        self.session_timeout_s = session_timeout_s
+        self.reports: list[tuple[str, ...]] = []
+        chance = Decisions(None, decisions or {})
+        self.network = SimNetwork(loop, chance, self._report)
+        self.zookeeper = SimZooKeeper(loop, session_timeout_s, chance, self._report)
+        self.processes: dict[str, Process] = {}
+        self._start(self.zookeeper.process)
+        self.network.listen(self.zookeeper.process, self.zookeeper.accept, PORT)
+
+    async def session(self, node: str) -> SimMetadataStore:
+        """Start the node and its session; its tasks run as the node's."""
+        process = self.start_node(node)
+        store = process.context.copy().run(self._store, node, process)
+        await process.spawn(store.start())
+        return store
+
+    def start_node(self, node: str) -> Process:
+        return self._start(Process(node, NodeClock()))
+
+    def _start(self, process: Process) -> Process:
+        self.processes[process.name] = process
+        self.loop.start(process)
+        self.network.started(process)
+        return process
+
+    def crash(self, node: str, *, silently: bool = True) -> None:
+        process = self.processes[node]
+        process.kill()
+        self.network.died(process, silently=silently)
+
+    def cut(self, node: str) -> None:
+        """Nothing goes between that node and the server."""
+        self.network.link(node, METADATA_SERVER).cut()
+        self.network.link(METADATA_SERVER, node).cut()
+
+    def hang(self) -> None:
+        """The server stops."""
+        self.zookeeper.hang()
+
+    def thaw(self) -> None:
+        """It goes on; the world's decisions say what it comes to first."""
+        self.zookeeper.go_on()
+
+    def heal(self) -> None:
+        self.network.behave()
+
+    def asked(self) -> list[str]:
+        """What the server is asked for from now on; the list grows as it is asked."""
+        kinds: list[str] = []
+        handle = self.zookeeper.handle
+
+        def noted(session: Any, body: Any) -> None:
+            kinds.append(body[0])
+            handle(session, body)
+
+        self.zookeeper.handle = noted  # type: ignore[method-assign]
+        return kinds
+
+    def _store(self, node: str, process: Process) -> SimMetadataStore:
+        return SimMetadataStore(NodeNetwork(self.network, process), node, self.session_timeout_s)
+
+    def _report(self, *what: str) -> None:
+        self.reports.append(what)
+
+
+def run_metadata_world(
+    body: Callable[[MetadataWorld], Awaitable[T]], decisions: Mapping[str, float] | None = None
+) -> T:
+    """Run `body` in a new world; time is virtual."""
+    loop = SimLoop(time_limit_s=3600)
+
+    async def main() -> T:
+        return await body(MetadataWorld(loop, decisions=decisions))
+
+    return loop.run(main())

@@ -1,0 +1,250 @@
+"""What callers are answered is judged, although the system's own events say nothing wrong."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.system.broker.dispatch.dispatcher import Dispatcher
+from labkit.system.check import CHECKS, Outcome, broken, check_all
+from labkit.system.client.ensemble_change import EnsembleChange
+from labkit.system.client.reads import SequenceRead
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.entry import Entry
+from labkit.system.model.ledger import LedgerMetadata
+from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.messages import OutgoingMessage, encode_message, split_entry
+from labkit.system.topic.publishing import TopicPublisher
+from labkit.system.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
+from labkit.worlds.sim.explore.shrink import shrink
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Delay, FullDisk, Reset
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.workload.consume import Consume
+from labkit.worlds.sim.workload.publish import Publish
+from labkit.worlds.sim.workload.steps import Read, Recover, Write
+
+WRITE = Write(entries=6)
+LATE = tuple(Delay(bookie, "w", 5) for bookie in ("b1", "b2"))
+CRASH = Crash("b1", when=On("add.acked", 4))
+LATER = Crash("b1", when=At(3000))
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def answer_at_the_first_acknowledgement(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerWriter.answered
+
+    def answered(self: LedgerWriter, place: int, bookie: Any, adds: Any, error: Any) -> None:
+        for add in adds:
+            if not add.confirmed.done():
+                add.confirmed.set_result(add.entry_id)
+        before(self, place, bookie, adds, error)
+
+    patch.setattr(LedgerWriter, "answered", answered)
+
+
+def answer_with_the_entry_before(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerWriter.add
+
+    def add(self: LedgerWriter, payload: bytes) -> asyncio.Future[int]:
+        before(self, payload)
+        return self.pending[max(0, len(self.pending) - 2)].confirmed
+
+    patch.setattr(LedgerWriter, "add", add)
+
+
+def return_entries_backwards(patch: pytest.MonkeyPatch) -> None:
+    before = SequenceRead.run
+
+    async def run_backwards(self: SequenceRead) -> list[Entry]:
+        return (await before(self))[::-1]
+
+    patch.setattr(SequenceRead, "run", run_backwards)
+
+
+def return_another_payload(patch: pytest.MonkeyPatch) -> None:
+    before = SequenceRead.run
+
+    async def run_wrong(self: SequenceRead) -> list[Entry]:
+        return [replace(entry, payload=b"another") for entry in await before(self)]
+
+    patch.setattr(SequenceRead, "run", run_wrong)
+
+
+def close_with_length_0(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerMetadata.closed
+    patch.setattr(LedgerMetadata, "closed", lambda self, last, _: before(self, last, 0))
+
+
+async def hang(_: object, *__: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def hang_in_every_ensemble_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EnsembleChange, "_run", hang)
+
+
+def send_no_receipt(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicPublisher, "tell_soon", lambda self, producer: None)
+
+
+def store_the_payload_before(patch: pytest.MonkeyPatch) -> None:
+    append, payloads = ManagedLedger.append_entries, [b"first"]
+
+    async def append_wrong(self: ManagedLedger, entries: Any) -> Any:
+        for entry in entries:
+            metadata, payload = split_entry(entry.data, 0, 0)
+            payloads.append(payload)
+            message = OutgoingMessage(payloads[-2], "", 0, (), metadata.sequence_id)
+            entry.data = encode_message(message, metadata.producer_name, metadata.publish_time)
+        return await append(self, entries)
+
+    patch.setattr(ManagedLedger, "append_entries", append_wrong)
+
+
+def answering(patch: pytest.MonkeyPatch, change: Callable[[list[Any]], list[Any]]) -> None:
+    """Change the entries that a dispatcher hands out."""
+    before = Dispatcher.read_entries
+
+    async def read_changed(self: Dispatcher, start: Any, max_messages: int) -> list[Any]:
+        return change(await before(self, start, max_messages))
+
+    patch.setattr(Dispatcher, "read_entries", read_changed)
+
+
+def deliver_backwards(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda entries: entries[::-1])
+
+
+def skip_an_entry(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda entries: [each for each in entries if each.position[1] != 1])
+
+
+def deliver_the_first_again_and_again(patch: pytest.MonkeyPatch) -> None:
+    first: list[bytes] = []
+
+    def with_its_data(entry: Any) -> Any:
+        first.append(entry.data)
+        return replace(entry, data=first[0])
+
+    answering(patch, lambda entries: [with_its_data(each) for each in entries])
+
+
+def deliver_nothing(patch: pytest.MonkeyPatch) -> None:
+    answering(patch, lambda _: [])
+
+
+def forget_acknowledgements(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ManagedCursor, "acknowledge", lambda *_: None)
+
+
+async def do_nothing(_: object, *__: object) -> None:
+    pass
+
+
+def mark_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LedgerUnderreplicationManager, "mark", do_nothing)
+
+
+def keep_every_mark(patch: pytest.MonkeyPatch) -> None:
+    async def release_only(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
+        await self.release(ledger_id)
+        return True
+
+    patch.setattr(LedgerUnderreplicationManager, "mark_replicated", release_only)
+
+
+READ = Scenario(workload=(WRITE, Recover(when=On("ledger.closed"))))
+CHANGE = Scenario(Cluster(4), (WRITE,), (CRASH,), limit_s=5)
+PUBLISH = Scenario(Cluster(brokers=1), (Publish(messages=6),), limit_s=5)
+LOSS = Scenario(
+    Cluster(4, autorecovery=AutoRecoveryConfig()), (WRITE, Read(when=At(20_000))), (LATER,)
+)
+CONSUME = Scenario(Cluster(brokers=1), (Publish(messages=8), Consume(messages=8)), limit_s=10)
+MORE = Publish(messages=8), Consume(messages=9, is_cumulative=True)
+AGAIN = CONSUME.with_fault(Reset("broker0", "c", On("batch.stored", 8)))
+PLANTS = [
+    ("AddsAreAnsweredWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
+    ("AddsAreAnsweredWhenConfirmed", answer_with_the_entry_before, Scenario(workload=(WRITE,))),
+    ("ReadsReturnWhatWasWritten", return_entries_backwards, READ),
+    ("ReadsReturnWhatWasWritten", return_another_payload, READ),
+    ("ClosedLengthIsRight", close_with_length_0, Scenario(workload=(WRITE,))),
+    ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
+    ("StepsEnd", send_no_receipt, PUBLISH),
+    ("MessagesKeepTheirContent", store_the_payload_before, PUBLISH),
+    ("MessagesKeepTheirContent", deliver_the_first_again_and_again, CONSUME),
+    ("DeliveriesKeepTheOrder", deliver_backwards, CONSUME),
+    ("NoMessageIsSkipped", skip_an_entry, replace(CONSUME, workload=MORE)),
+    ("AcknowledgedIsNotDeliveredAgain", forget_acknowledgements, AGAIN),
+    ("StepsEnd", deliver_nothing, CONSUME),
+    ("LostBookiesLedgersAreMarked", mark_nothing, LOSS),
+    ("MarkedLedgersAreRepaired", keep_every_mark, LOSS),
+]
+
+
+@pytest.mark.parametrize(("promise", "plant", "scenario"), PLANTS)
+def test_wrong_answer_breaks_a_promise_and_the_right_one_keeps_it(
+    promise: str, plant: Plant, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = [check for check in CHECKS if check.__name__ == promise]
+    [verdict] = check_all(run(scenario), checks)
+    assert verdict.outcome is Outcome.VALID, verdict
+    plant(monkeypatch)
+    assert [each.name for each in broken(check_all(run(scenario), checks))] == [promise]
+
+
+@pytest.mark.parametrize("writes", [(), (Write(when=On("bookie.lost")),)])
+def test_a_step_that_waits_for_a_ledger_that_no_step_makes_breaks_no_promise(
+    writes: tuple[Write, ...],
+) -> None:
+    trace = run(Scenario(workload=(*writes, Recover()), limit_s=5))
+    [waited] = [each for each in trace.answers if isinstance(each, StepOutlastedRun)]
+    assert waited.has_ended
+    assert broken(check_all(trace)) == []
+
+
+def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    hang_in_every_ensemble_change(monkeypatch)
+    checks = [check for check in CHECKS if check.__name__ == "StepsEnd"]
+    smaller = shrink(CHANGE.with_fault(Crash("b3", when=At(2000))), checks=checks)
+    assert smaller.verdict.name == "StepsEnd"
+    assert [type(fault) for fault in smaller.scenario.faults] == [Crash]
+
+
+def test_answers_stand_behind_the_events_that_led_to_them() -> None:
+    trace = run(READ)
+    assert [type(each) for each in trace.answers] == [AddAnswered] * 6 + [EntriesRead]
+    for answer in trace.answers[:6]:
+        assert isinstance(answer, AddAnswered)
+        before = trace.events[: answer.at]
+        confirmed = [each.entry for each in before if each.kind == "lac.advanced"]
+        assert answer.content.entry in confirmed
+
+
+def test_trace_holds_nothing_that_a_step_does_after_the_end_of_the_run() -> None:
+    slow = Scenario(workload=(Write(entries=3, every_ms=2000),), limit_s=3, ends_in_power_cut=False)
+    trace = run(slow)
+    [*_, last] = trace.answers
+    assert isinstance(last, StepOutlastedRun)
+    assert last.has_ended
+    assert not [event for event in trace.events if event.kind == "step.ended"]
+    assert trace.ended_at_s < 4
+    assert max(due for *_, due in trace.parcels) < 5e6
+
+
+def test_an_answer_after_the_end_of_the_run_is_not_judged() -> None:
+    write = Write(entries=2, write_quorum=2, ack_quorum=1, window=1)
+    full = FullDisk("b1", when=On("lac.advanced"))
+    # The ensemble change gets no answer before the end, and entry 1 is confirmed after it.
+    late = Scenario(workload=(write,), faults=(full,), decisions={"lose zk>w 11": 1}, limit_s=7)
+    trace = run(late)
+    assert [type(each) for each in trace.answers] == [AddAnswered, StepOutlastedRun]
+    assert broken(check_all(trace)) == []

@@ -1,0 +1,206 @@
+"""Each fault does what its docstring says, and ends when it should."""
+
+import pytest
+
+from labkit.system.check import broken, check_all
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import (
+    BitRot,
+    ClockSkew,
+    Crash,
+    Delay,
+    Duplication,
+    FailingSync,
+    Fault,
+    FullDisk,
+    Loss,
+    Partition,
+    Pause,
+    Reordering,
+    Reset,
+    SlowDisk,
+)
+from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Read, Write
+from tests.worlds.sim.test_run import confirmed, copies, ends, of
+
+WRITE = Write(entries=20, every_ms=5)
+
+
+def run_with(*faults: Fault, seed: int | None = None, write: Write = WRITE) -> Trace:
+    trace = run(Scenario(Cluster(3), (write,), faults, seed=seed, late_share=0.0, slow_share=0.0))
+    assert of(trace, "node.failed") == []
+    return trace
+
+
+def took_us(trace: Trace, entry: int, bookie: str) -> int:
+    """From sending the entry to that bookie to its acknowledgement."""
+    (sent,) = of(trace, "add.sent", entry=entry, peer=bookie)[:1]
+    (acked,) = of(trace, "add.acked", entry=entry, peer=bookie)[:1]
+    return acked.time_us - sent.time_us
+
+
+def test_a_slow_disk_acknowledges_late_while_the_fault_lasts() -> None:
+    calm = run_with()
+    trace = run_with(SlowDisk("b1", extra_ms=20, for_ms=60))
+    assert took_us(trace, 1, "b1") >= took_us(calm, 1, "b1") + 20_000
+    assert took_us(trace, 1, "b0") == took_us(calm, 1, "b0")
+    assert took_us(trace, 19, "b1") == took_us(calm, 19, "b1")
+
+
+def test_a_bookie_whose_sync_fails_stops_and_acknowledges_nothing_more() -> None:
+    trace = run_with(FailingSync("b1", when=On("journal.appended", 6, "b1")))
+    killed = of(trace, "node.killed", node="b1")[0]
+    assert "SimDiskError" in killed.note
+    over = of(trace, "epilogue.started")[0].seq
+    late = [event for event in of(trace, "journal.synced", node="b1") if event.seq < over]
+    assert all(event.seq < killed.seq for event in late)
+    assert confirmed(trace) <= copies(trace).keys()
+
+
+def test_a_full_disk_makes_a_bookie_read_only_until_there_is_room() -> None:
+    trace = run_with(FullDisk("b1", for_ms=400, when=At(150)), write=Write(20, 20, every_ms=40))
+    kinds = [e.kind for e in trace.events if e.node == "b1" and e.kind.startswith("bookie.")]
+    assert "bookie.read_only" in kinds or of(trace, "node.killed", node="b1")[0].note
+    assert confirmed(trace) <= copies(trace).keys()
+
+
+def test_bit_rot_is_found_out_by_the_digest_and_another_copy_is_read() -> None:
+    rot = BitRot("b0", "entry log", 0.9, when=On("ledger.closed"))
+    reads = Read(when=At(2000))
+    write = Write(entries=20, every_ms=20)
+    trace = run(Scenario(Cluster(3), (write, reads), (rot,)))
+    assert of(trace, "disk.rotted")[0].file.endswith(".log")
+    assert of(trace, "read.failed", peer="b0")
+    assert ends(trace) == ["done", "done"]
+    assert len({event.entry for event in of(trace, "read.done", node="r")} - {-1}) == 20
+
+
+def test_a_rotten_sector_spoils_every_entry_in_it() -> None:
+    rot = BitRot("b0", "entry log", 1.0, At(2000), size=512)
+    trace = run(Scenario(Cluster(3), (Write(entries=20), Read(when=At(2500))), (rot,)))
+    (rotted,) = of(trace, "disk.rotted")
+    assert (rotted.offset % 512, rotted.size) == (0, 512)
+    assert len({event.entry for event in of(trace, "read.failed", peer="b0")}) > 3
+    assert broken(check_all(trace)) == []
+
+
+@pytest.mark.parametrize("place", range(0, 700, 7))
+def test_a_rotten_journal_ends_a_start_with_a_clear_error_or_costs_one_copy(place: int) -> None:
+    faults = (
+        BitRot("b0", "journal", place / 700, At(50)),
+        Crash("b0", "kept", down_ms=1, when=At(60)),
+    )
+    write = Write(entries=5, close=False)
+    trace = run(Scenario(Cluster(3, flush_interval_ms=100_000), (write,), faults))
+    assert of(trace, "node.failed") == []
+    refused = [event.note for event in of(trace, "node.killed", node="b0")[1:-1]]
+    assert all(note.startswith(("StorageDamagedException: journal", "OSError")) for note in refused)
+    promises = {verdict.name for verdict in broken(check_all(trace))}
+    assert promises <= {"EveryCopyIsDurable"}
+
+
+def test_a_delay_slows_one_direction_and_keeps_the_order() -> None:
+    delay = Delay("b1", "w", extra_ms=30, for_ms=30, when=On("lac.advanced", 3))
+    calm, trace = run_with(), run_with(delay)
+    assert took_us(trace, 4, "b1") == took_us(calm, 4, "b1") + 30_000
+    assert took_us(trace, 19, "b1") == took_us(calm, 19, "b1")
+    order = [event.entry for event in of(trace, "add.acked", peer="b1")]
+    assert order == sorted(order)
+
+
+def test_lost_messages_are_never_answered() -> None:
+    trace = run_with(Loss("w", "b1", share=0.5), seed=4)
+    lost = of(trace, "message.lost", node="w", peer="b1")
+    assert lost
+    assert all(trace.decisions[f"lose {event.note}"] == 1 for event in lost)
+    assert len(of(trace, "memtable.put", node="b1")) < 20 * 2
+    assert ends(trace) == ["done"]
+
+
+def test_duplicated_messages_are_stored_again_and_change_nothing() -> None:
+    trace = run_with(Duplication("w", "b1", share=0.6), seed=4)
+    assert of(trace, "message.copied")
+    assert len(of(trace, "memtable.put", node="b1")) > 20
+    assert copies(trace) == {(0, entry): 3 for entry in range(20)}
+
+
+def test_overtaken_messages_are_still_confirmed_in_order() -> None:
+    trace = run_with(Reordering("w", share=0.6), seed=4, write=Write(20, 40, window=10))
+    assert of(trace, "message.swapped")
+    assert [event.entry for event in of(trace, "lac.advanced")] == list(
+        range(len(confirmed(trace)))
+    )
+    assert ends(trace) == ["done"]
+
+
+@pytest.mark.parametrize(("direction", "reached"), [("out", True), ("in", False), ("both", False)])
+def test_a_partition_holds_messages_in_its_direction(direction: str, reached: bool) -> None:
+    """`b1` hears the writer unless what comes in is held; no answer of it comes back."""
+    trace = run_with(Partition(("b1",), ("w",), direction, 60, On("lac.advanced", 3)))
+    since, until = of(trace, "link.cut")[-1].seq, of(trace, "link.healed")[0].seq
+    heard = [e for e in of(trace, "memtable.put", node="b1") if since < e.seq < until]
+    acked = [e for e in of(trace, "add.acked", peer="b1", entry=8) if e.seq < until]
+    assert bool(heard) is reached
+    assert acked == []
+    assert len(of(trace, "add.acked", peer="b1")) == 20
+
+
+def test_a_partition_from_all_nodes_ends_the_metadata_session_too() -> None:
+    trace = run_with(Partition(("b2",), for_ms=6000), write=Write(entries=5, every_ms=2000))
+    assert of(trace, "session.lost", node="b2")
+    assert len(of(trace, "bookie.registered", node="b2")) > 2
+
+
+def test_a_reset_is_survived_by_connecting_again() -> None:
+    trace = run_with(Reset("w", "b1", when=On("lac.advanced", 5)))
+    assert ends(trace) == ["done"]
+    assert confirmed(trace) == {(0, entry) for entry in range(20)}
+
+
+def test_a_fast_clock_gives_up_early() -> None:
+    pause = Pause("b1", for_ms=4000, when=On("lac.advanced", 3))
+    slow = Write(entries=20, every_ms=400)
+    assert of(run_with(pause, write=slow), "add.failed") == []
+    trace = run_with(pause, ClockSkew("w", rate=2.0), write=slow)
+    assert of(trace, "add.failed")[0].note == "BKTimeoutException"
+
+
+def test_a_bookie_that_loses_its_session_registers_again() -> None:
+    trace = run_with(SessionLoss("b1", when=At(20)))
+    lost = of(trace, "session.lost", node="b1")[0]
+    again = [event for event in of(trace, "bookie.registered", node="b1") if event.seq > lost.seq]
+    assert again[0].time_us - lost.time_us < 1_000_000
+
+
+def test_slow_metadata_delays_the_creation_of_a_ledger_and_no_add() -> None:
+    calm, trace = run_with(), run_with(SlowMetadata(extra_ms=40))
+    created = [of(each, "ledger.created")[0].time_us for each in (calm, trace)]
+    assert created[1] - created[0] >= 3 * 40_000
+    assert took_us(trace, 19, "b1") == took_us(calm, 19, "b1")
+
+
+def test_the_epilogue_ends_all_faults() -> None:
+    faults = (Partition(("b0",)), SlowDisk("b1"), Pause("b2"), Loss(share=1.0), ClockSkew("w"))
+    trace = run(Scenario(Cluster(3), (WRITE,), faults, seed=1, limit_s=2))
+    over = of(trace, "epilogue.started")[0]
+    late = [event.kind for event in trace.events if event.seq > over.seq]
+    assert not {"message.lost", "link.cut", "node.paused"} & set(late)
+    assert late.count("node.started") == 3
+
+
+def test_the_end_of_a_delay_does_not_heal_a_partition() -> None:
+    partition = Partition(("b1",), ("w",), for_ms=80)
+    trace = run_with(partition, Delay("b1", "w", for_ms=20))
+    cut, healed = of(trace, "link.cut")[0], of(trace, "link.healed")[0]
+    assert healed.time_us - cut.time_us == 80_000
+
+
+def test_a_disk_fault_of_a_client_is_refused() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="cannot strike 'w'"):
+        run_with(SlowDisk("w"))

@@ -1,0 +1,214 @@
+"""A scenario that cannot be is refused where it is made, in a sentence that says what can be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.counterexamples import counterexample, kept
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import (
+    BitRot,
+    ClockSkew,
+    Crash,
+    Fault,
+    Leave,
+    Loss,
+    Partition,
+    Pause,
+    Reset,
+    SlowDisk,
+    Unload,
+)
+from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
+from labkit.worlds.sim.scenario.scenario import Scenario, from_json
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.scenario_values import Value
+from labkit.worlds.sim.settings.triggers import START, At, Moment, On
+from labkit.worlds.sim.workload.produce import Produce
+from labkit.worlds.sim.workload.publish import Publish
+from labkit.worlds.sim.workload.steps import Read, Write
+
+
+def anything(value: object) -> Any:
+    """The value, of which no notebook checks the type."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Publish(batch_size=0), "batch_size is 0; it must be a number from 1"),
+        (lambda: Publish(window=0), "window is 0; it must be a number from 1"),
+        (lambda: Produce(batch_size=0), "batch_size is 0"),
+        (lambda: Write(entries=-1), "entries is -1; it must be a number from 0"),
+        (lambda: Write(ensemble=10**12), "ensemble is 1000000000000"),
+        (lambda: Write(client=""), "client is ''; it must be a text that is not empty"),
+        (lambda: Write(every_ms=nan), "every_ms is nan; it must be a number"),
+        (lambda: Read(when=anything(5)), "when is 5; it must be At(...) or On(...)"),
+        (lambda: Crash("b0", disk="gone"), "disk is 'gone'; it must be one of kept, lost, torn,"),
+        (lambda: Crash("b0", when=anything(5)), "when is 5; it must be At(...) or On(...)"),
+        (lambda: BitRot("b0", "logs"), "file is 'logs'; it must be one of journal, entry log,"),
+        (lambda: BitRot("b0", part=7.0), "part is 7.0; it must be a number from 0 to 1"),
+        (lambda: BitRot("b0", size=0), "size is 0; it must be a number from 1"),
+        (lambda: Partition(("b0",), direction="inn"), "'inn'; it must be one of both, out, in"),
+        (lambda: Partition(anything("b0")), "side is 'b0'; it must be a tuple"),
+        (lambda: Loss(share=1.5), "share is 1.5; it must be a number from 0 to 1"),
+        (lambda: ClockSkew("b0", 0.0), "rate is 0.0; it must be a number from 0.001"),
+        (lambda: ClockSkew("b0", -1.0), "rate is -1.0"),
+        (lambda: At(-5), "ms is -5; it must be a number from 0"),
+        (lambda: At(inf), "ms is inf; it must be a number"),
+        (lambda: On("lac.advance"), "an event's kind, such as lac.advanced"),
+        (lambda: On(anything(5)), "kind is 5; it must be a text"),
+        (lambda: On("lac.advanced", 0), "nth is 0; it must be a number from 1"),
+        (lambda: Cluster(anything("3")), "bookies is '3'; it must be a whole number"),
+        (lambda: Cluster(anything(2.5)), "bookies is 2.5; it must be a whole number"),
+        (lambda: Cluster(storage=anything(5)), "storage is 5; it must be StorageConfig(...)"),
+        (lambda: Cluster(gc_wait_time_ms=10**9), "shorter than gc_wait_time_ms"),
+        (lambda: Scenario(seed=anything("x")), "seed is 'x'; it must be a whole number or None"),
+        (lambda: Scenario(late_share=5.0), "late_share is 5.0"),
+        (lambda: Scenario(limit_s=nan), "limit_s is nan"),
+        (lambda: Scenario(variant=anything([])), "variant is []; it must be a text"),
+        (lambda: Scenario(workload=anything(Write())), "workload is Write(); it must be a tuple"),
+    ],
+)
+def test_a_value_out_of_its_range_is_refused_with_what_is_possible(
+    make: Callable[[], object], words: str
+) -> None:
+    with pytest.raises(BKIncorrectParameterException) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Crash("zk"), "cannot strike 'zk'; it can strike b0, b1, broker0, w"),
+        (Crash("*"), "cannot strike '*'"),
+        (Pause("zk", 10.0), "cannot strike 'zk'"),
+        (SessionLoss("*"), "cannot strike '*'"),
+        (SlowDisk("broker0"), "cannot strike 'broker0'; it can strike b0, b1"),
+        (BitRot("w"), "cannot strike 'w'"),
+        (Leave("b0"), "cannot strike 'b0'; it can strike broker0"),
+        (Unload("b0"), "cannot strike 'b0'; it can strike broker0"),
+        (Reset("b0", "*"), "cannot strike '*'; it can strike b0, b1, broker0, w, zk"),
+        (Partition(("b0", "b7")), "cannot strike 'b7'"),
+        (Loss("b0", "b7"), "cannot strike 'b7'; it can strike b0, b1, broker0, w, zk, *"),
+        (Crash("b0", when=On("add.sent", node="b7")), "waits for an event on 'b7'"),
+        (anything(Crash), "such as Crash"),
+        (anything(Write(1)), "such as Crash"),
+    ],
+)
+def test_a_fault_that_cannot_strike_is_refused_with_the_nodes_that_it_can_strike(
+    fault: Fault, words: str
+) -> None:
+    with pytest.raises(BKIncorrectParameterException) as caught:
+        Scenario(Cluster(2, brokers=1), faults=(fault,))
+    assert words in str(caught.value)
+
+
+def test_a_broker_cannot_leave_a_cluster_without_brokers() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="the cluster has none"):
+        Scenario(faults=(Leave("broker0"),))
+
+
+def test_a_producer_needs_a_broker() -> None:
+    with pytest.raises(BKIncorrectParameterException, match=r"Cluster\(brokers=1\)"):
+        Scenario(workload=(Publish(),))
+
+
+def test_a_fault_cannot_be_a_step() -> None:
+    with pytest.raises(BKIncorrectParameterException, match=r"such as Write\(\)"):
+        Scenario(workload=(anything(Crash("b0")),))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "delay w>b0",
+            "dely w>b0 1",
+            "delay w 1",
+            "lose w>b0 x",
+            "lose w>b0 -1",
+            "next",
+            "next x",
+        ),
+        *("delay w>b0 01", "disk 3", " delay w>b0 1", "delay w>b0 1 ", "", 5),
+    ],
+)
+def test_a_decision_whose_name_has_another_form_is_refused(name: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="not a decision's name"):
+        Scenario().with_decision(name, 1.0)
+
+
+@pytest.mark.parametrize("value", [nan, inf, -1.0, "x", None])
+def test_a_decision_is_a_number_from_0(value: float) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="must be a number from 0"):
+        Scenario().with_decision("delay w>b0 1", value)
+
+
+def test_a_decision_may_have_a_name_that_the_run_does_not_have() -> None:
+    scenario = Scenario().with_decision("lose w>b9 1", 1)
+    assert run(scenario).events == run(Scenario()).events
+
+
+@pytest.mark.parametrize("variant", kept())
+def test_the_decisions_of_a_run_can_be_set_by_hand(variant: str) -> None:
+    smallest = counterexample(variant)
+    assert run(run(smallest).explicit()).events == run(smallest).events
+
+
+def test_a_list_of_steps_is_kept_as_a_tuple() -> None:
+    scenario = Scenario(workload=anything([Write()]), faults=anything([Crash("b0")]))
+    assert scenario == Scenario(faults=(Crash("b0"),))
+    assert hash(scenario)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Nothing(Value):
+    """A fault that a notebook defines, with an annotation that names nothing here."""
+
+    made_by: "NoSuchThing"  # type: ignore[name-defined] # noqa: F821
+    when: Moment = START
+
+    def strike(self, world: object) -> None:
+        """Do nothing."""
+
+
+def test_a_notebook_may_define_faults() -> None:
+    assert run(Scenario(faults=(anything(Nothing)(5),))).events == run(Scenario()).events
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "null", "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "1" * 5000),
+        '{"Scenario": {"workload": ["x"]}}',
+        '{"Scenario": {"workload": [{"Crash": {"node": "b0"}}]}}',
+        '{"Scenario": {"workload": [{"Write": {"ledger": {"a": 1, "b": 2}}}]}}',
+        '{"Scenario": {"cluster": 5}}',
+        '{"Scenario": {"cluster": {"Cluster": {"bookies": 100000000}}}}',
+        '{"Scenario": {"cluster": {"Cluster": {"broker": {"BrokerConfig": {"max": 1}}}}}}',
+        '{"Scenario": {"cluster": {"Cluster": {"storage": {"StorageConfig": '
+        '{"entry_log_per_ledger_enabled": "no"}}}}}}',
+        '{"Scenario": {"faults": [5]}}',
+        '{"Scenario": {"decisions": 5}}',
+        '{"Scenario": {"decisions": {"Crash": {"node": "b0"}}}}',
+        '{"Scenario": {"seed": 1e999}}',
+        '{"Scenario": {"limit_s": "a"}}',
+    ],
+)
+def test_a_text_that_is_not_a_scenario_is_refused(text: str) -> None:
+    with pytest.raises(BKIncorrectParameterException):
+        from_json(text)
+
+
+@pytest.mark.parametrize(("fault", "node"), [("burn", "b0"), ("kill", "zk"), ("kill", "b7")])
+def test_a_fork_refuses_faults_and_nodes_that_are_not_there(fault: str, node: str) -> None:
+    trace = run(Scenario())
+    with pytest.raises(BKIncorrectParameterException):
+        trace.fork(50, fault, node)

@@ -1,0 +1,207 @@
+"""Brokers in the simulated world: a topic changes its owner, and its producer does not notice."""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit.system.check import Outcome, broken, check_all
+from labkit.system.check.messages import MessagesAreStoredOnce
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
+from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
+from labkit.worlds.sim.scenario.rerun_with_fault import reach
+from labkit.worlds.sim.scenario.scenario import Scenario, from_json
+from labkit.worlds.sim.settings.cluster import BROKER, Cluster
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.publish import Publish
+from tests.repeat import repeated
+
+CLUSTER = Cluster(session_timeout_ms=500, brokers=2)
+OWNER, OTHER = "broker1", "broker0"
+NOW = On("batch.stored", nth=6)
+CALM = Scenario(CLUSTER, (Publish(every_ms=2),))
+PROMISES = (
+    *("MessageIdsGrow", "AcknowledgedMessagesAreKept", "MessagesAreStoredOnce"),
+    *("ProducersOrderIsKept", "ReceiptsNameTheirMessages", "OneOwnerStores"),
+)
+
+
+def served(*faults: Fault) -> Trace:
+    """What happens; all was published, and no promise broke."""
+    trace = run(CALM.with_fault(*faults))
+    assert broken(check_all(trace)) == []
+    assert found(trace) == list(range(20))
+    return trace
+
+
+def found(trace: Trace) -> list[int]:
+    """The sequence ids in the topic, in their order."""
+    notes = [event.note for event in trace.events if event.kind == "message.found"]
+    return [int(note.rpartition(" ")[2]) for note in notes]
+
+
+def owners(trace: Trace) -> list[str]:
+    """The brokers that took the topic over, in turn."""
+    return [event.node for event in trace.events if event.kind == "topic.opened"]
+
+
+def moments(trace: Trace, kind: str, node: str) -> list[int]:
+    return [event.time_us for event in trace.events if (event.kind, event.node) == (kind, node)]
+
+
+def test_calm_run_puts_all_promises_of_topics_to_the_test() -> None:
+    verdicts = {verdict.name: verdict for verdict in check_all(served())}
+    assert {verdicts[name].outcome for name in PROMISES} == {Outcome.VALID}
+
+
+def test_producer_finds_the_owner_through_any_broker() -> None:
+    trace = served()
+    assert owners(trace) == [OWNER]
+    assert len(moments(trace, "message.acked", "p")) == 20
+
+
+def test_owner_that_leaves_in_good_order_hands_the_topic_over() -> None:
+    trace = served(Leave(OWNER, when=NOW))
+    assert owners(trace) == [OWNER, OTHER]
+    assert len(moments(trace, "topic.closed", OWNER)) == 1
+    assert moments(trace, "session.lost", OWNER) == []
+
+
+def test_owner_that_leaves_comes_back() -> None:
+    trace = served(Leave(OWNER, down_ms=50, when=NOW))
+    assert len(moments(trace, "node.started", OWNER)) == 2
+
+
+def test_topic_of_a_dead_owner_is_taken_over_when_its_session_is_over() -> None:
+    trace = served(Crash(OWNER, when=NOW))
+    assert owners(trace) == [OWNER, OTHER]
+    (over,) = moments(trace, "session.lost", OWNER)
+    assert moments(trace, "topic.opened", OTHER)[0] > over
+
+
+def test_owner_that_loses_its_session_stops_at_once_and_opens_the_topic_again() -> None:
+    trace = served(SessionLoss(OWNER, when=NOW))
+    assert owners(trace) == [OWNER, OWNER]
+    assert len(moments(trace, "topic.ended", OWNER)) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Pause(OWNER, 30_000, NOW), Partition((OWNER,), (), "both", 30_000, NOW)],
+    ids=["paused", "cut off"],
+)
+def test_owner_that_does_not_know_that_it_was_replaced_is_fenced(fault: Fault) -> None:
+    trace = served(fault)
+    assert owners(trace)[:2] == [OWNER, OTHER]
+    (taken,) = moments(trace, "topic.opened", OTHER)[:1]
+    assert all(lost > taken for lost in moments(trace, "bundle.lost", OWNER))
+
+
+def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
+    """Why ownership is not a lock: both serve the topic, and only one can store anything."""
+    long_ledgers = replace(BROKER.managed_ledger, max_entries_per_ledger=100)
+    cluster = replace(CLUSTER, broker=replace(BROKER, managed_ledger=long_ledgers))
+    both = (
+        Publish(every_ms=40, messages=40, client="p"),
+        Publish(client="q", when=On("session.lost", node=OWNER)),
+    )
+    away = Partition((OWNER,), ("zk",), "both", 3000, NOW)
+    trace = run(replace(CALM, cluster=cluster, workload=both).with_fault(away))
+    assert broken(check_all(trace)) == []
+    (taken,) = moments(trace, "topic.opened", OTHER)[:1]
+    (cut,) = moments(trace, "link.cut", OWNER)
+    assert [at for at in moments(trace, "batch.stored", OWNER) if cut < at < taken]
+    assert [at for at in moments(trace, "add.pushed", OWNER) if at > taken]
+    assert not [at for at in moments(trace, "batch.stored", OWNER) if at > taken]
+
+
+def test_owner_that_loses_a_topic_while_it_opens_it_never_serves_it() -> None:
+    """Its slow recovery ends after another broker has taken the topic over, and opened it."""
+    small = replace(BROKER.managed_ledger, write_quorum=2, max_entries_per_ledger=10)
+    broker = replace(BROKER, broker_deduplication_enabled=True, managed_ledger=small)
+    cluster = Cluster(session_timeout_ms=200, brokers=2, broker=broker)
+    both = (
+        Publish(messages=3, every_ms=10),
+        Publish(messages=1, client="q", when=On("session.lost", nth=2)),
+    )
+    recovering = On("recovery.started")
+    faults = (
+        Crash(OWNER, down_ms=1, when=On("batch.stored")),
+        Delay(OWNER, "b0", extra_ms=200, when=recovering),
+        Delay(target="b1", extra_ms=100, when=recovering),
+        Partition((OWNER,), ("zk",), for_ms=300, when=On("fence.answered")),
+    )
+    slow = {f"delay {OTHER}>q 1": 100.0}
+    trace = run(Scenario(cluster, both, faults, decisions=slow))
+    assert broken(check_all(trace)) == []
+    assert owners(trace) == [OWNER, OTHER]
+    (ended,) = moments(trace, "topic.ended", OWNER)
+    assert ended > moments(trace, "topic.opened", OTHER)[0]
+
+
+def test_receipts_that_a_broken_connection_swallows_come_again_as_duplicates() -> None:
+    trace = served(Reset(OWNER, "p", when=On("batch.stored", nth=9)))
+    places = [event.ledger for event in trace.events if event.kind == "message.acked"]
+    assert len(places) == 20
+    assert -1 in places
+
+
+def test_batches_are_deduplicated_as_a_whole() -> None:
+    batches = replace(CALM, workload=(Publish(batch_size=3, every_ms=2),))
+    trace = run(batches.with_fault(Reset(OWNER, "p", when=On("batch.stored", nth=3))))
+    assert broken(check_all(trace)) == []
+    assert found(trace) == list(range(20))
+
+
+def test_without_deduplication_what_is_sent_again_stands_twice() -> None:
+    without = replace(
+        CALM,
+        cluster=replace(CLUSTER, broker=replace(BROKER, broker_deduplication_enabled=False)),
+    )
+    trace = run(without.with_fault(Reset(OWNER, "p", when=On("batch.stored", nth=9))))
+    assert broken(check_all(trace)) == []
+    assert len(found(trace)) > len(set(found(trace))) == 20
+
+
+def test_scenario_with_brokers_is_written_and_read() -> None:
+    scenario = drawn_topic(3)
+    assert from_json(scenario.to_json()) == scenario
+
+
+def test_same_scenario_with_brokers_gives_the_same_run() -> None:
+    assert run(drawn_topic(5)).digest == run(drawn_topic(5)).digest
+
+
+def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
+    trace = run(CALM)
+    first, last = reach(CALM, trace.events)
+    for seq in (0, first, (first + last) // 2, last):
+        fork = trace.fork(seq, "kill", "b0")
+        killed = next(event for event in fork.events if event.kind == "node.killed")
+        after = max(seq, first)
+        assert fork.events[: after + 1] == trace.events[: after + 1]
+        assert killed.time_us == trace.events[after].time_us
+
+
+def test_fault_for_brokers_strikes_no_bookie() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="cannot strike 'b0'"):
+        run(CALM.with_fault(Leave("b0")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", repeated(range(0, 100, 20)))
+def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
+    for seed in range(first, first + 20):
+        trace = run(drawn_topic(seed))
+        assert broken(check_all(trace)) == [], trace.scenario
+
+
+@pytest.mark.slow
+def test_search_draws_brokers_for_a_variant_that_needs_them() -> None:
+    found = search(range(400), variant="marks not rebuilt", checks=[MessagesAreStoredOnce], jobs=1)
+    assert found.first is not None
+    assert found.first.scenario.cluster.brokers

@@ -1,0 +1,97 @@
+"""Storage and the simulated world need nothing that a Python in a browser does not have, and the
+pictures and lessons only what labkit depends on there.
+"""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.workload.steps import Recover, Write
+
+ROOT = Path(__file__).parents[3]
+SCENARIO = Scenario(workload=(Write(entries=3), Recover()), seed=5)
+
+PROGRAM = f"""
+import sys
+from importlib import import_module
+from pkgutil import walk_packages
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        # A browser has neither other wheels than protobuf's nor processes.
+        top = name.partition(".")[0]
+        allowed = top in sys.stdlib_module_names or top in ("labkit", "google")
+        if not allowed or top == "_multiprocessing":
+            raise ImportError(f"there is no {{name}} here")
+
+sys.meta_path.insert(0, Missing())
+
+import labkit.system.check, labkit.worlds.sim, labkit.system.storage
+
+for package in (labkit.system.storage, labkit.worlds.sim, labkit.system.check):
+    for module in walk_packages(package.__path__, package.__name__ + "."):
+        import_module(module.name)
+
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import from_json
+
+print(run(from_json({SCENARIO.to_json()!r})).digest)
+"""
+
+
+def output_of(program: str) -> str:
+    """What a separate Python prints; it must end without an error."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_scenario_runs_the_same_with_protobuf_as_the_only_wheel() -> None:
+    assert output_of(PROGRAM).strip() == run(SCENARIO).digest
+
+
+def absent_in_a_browser() -> set[str]:
+    """The modules of labkit's dependencies that do not apply there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = map(Requirement, project["dependencies"])
+    absent = {
+        canonicalize_name(each.name)
+        for each in needed
+        if each.marker and not each.marker.evaluate({"sys_platform": "emscripten"})
+    }
+    return {
+        module
+        for module, distributions in packages_distributions().items()
+        if absent & {canonicalize_name(name) for name in distributions}
+    }
+
+
+LESSONS = """
+import sys
+sys.modules |= dict.fromkeys({absent!r})  # importing one of them fails
+
+import labkit.views.widgets
+from labkit.course.lessons import check
+from labkit.course.checking.exercise import find
+from labkit.course.exercises import break_protocol, garbage, journal, last_log_mark, quorums
+"""
+
+
+def test_pictures_and_lessons_need_only_what_labkit_depends_on_in_a_browser() -> None:
+    absent = absent_in_a_browser()
+    assert {"jupyterlab", "pandas", "pyarrow", "pyspark"} <= absent
+    output_of(LESSONS.format(absent=absent))
