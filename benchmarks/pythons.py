@@ -28,8 +28,8 @@ from typing import Any, cast
 
 from benchmarks.add_path import bookie_seconds, cpu_us_of_an_add, receives_of
 from benchmarks.workload import PASSWORD, PAYLOAD, silent_recorder
-from labkit.system.client.bookie_client import BookieClient
 from labkit.system.client.context import ClientConfig, ClientContext
+from labkit.system.client.protocol.bookie_client import BookieClient
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.entry import DigestType

@@ -12,7 +12,7 @@ from benchmarks.measure import Figure, ratios
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.worlds.live.processes.cluster import LocalCluster
 
 _LEDGERS = 4

@@ -26,7 +26,7 @@ from benchmarks.measure import Figure, machine, per_second, ratios
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.system.topic.messages import decode_messages
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.spark.bookkeeper.cluster import connected
 from labkit.views.spark.bookkeeper.directory import Directory

@@ -56,8 +56,8 @@ _JAVA_THREADS = {
 }
 _MODULES = {
     "load.py": _CALLER,
-    "labkit/system/client/protocol_v2.py": _SOCKETS,
-    "labkit/system/client/per_channel_bookie_client.py": _SOCKETS,
+    "labkit/system/client/protocol/protocol_v2.py": _SOCKETS,
+    "labkit/system/client/protocol/per_channel_bookie_client.py": _SOCKETS,
     "labkit/system/client/": _CLIENT,
     "labkit/system/model/entry.py": _CLIENT,
     "labkit/system/model/": _SOCKETS,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching, Producer
+from labkit.system.topic.producing.producer import Batching, Producer
 from labkit.system.topic.topic import Topic
 from labkit.system.trace.events import Event
 from labkit.system.trace.parquet import write_parquet

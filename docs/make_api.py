@@ -15,12 +15,12 @@ import labkit
 PAGE = Path(__file__).with_name("api.md")
 FRONT_DOOR = Path(labkit.__file__).with_suffix(".pyi")
 ROOMS = {
-    "live": "A real cluster",
-    "sim": "A simulated run",
-    "check": "The promises",
-    "lessons": "Pictures",
-    "widgets": "Pictures",
-    "spark": "Tables",
+    "worlds.live": "A real cluster",
+    "worlds.sim": "A simulated run",
+    "system.check": "The promises",
+    "course.runs": "Pictures",
+    "views.widgets": "Pictures",
+    "views.spark": "Tables",
 }
 """The page's sections, by the package of a name."""
 
@@ -36,7 +36,7 @@ def page() -> str:
     """The whole page as Markdown."""
     sections = dict.fromkeys(ROOMS.values(), "")
     for module, name in offered():
-        sections[ROOMS[module.split(".")[0]]] += "\n" + entry(module, name)
+        sections[ROOMS[".".join(module.split(".")[:2])]] += "\n" + entry(module, name)
     return _INTRODUCTION + "".join(f"\n## {title}\n{text}" for title, text in sections.items())
 
 

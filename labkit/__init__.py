@@ -1,44 +1,14 @@
 """labkit: Apache BookKeeper and Pulsar's storage, small and real, taught by running it.
 
-Read the packages in this order; it is the path of an entry (ARCHITECTURE.md follows one function by
-function).
+    system/  the storage system, in the order of an entry's path
+    worlds/  where it runs: real processes, or a simulation
+    views/   pictures, tables and tools that look at it
+    course/  the lessons, the exercises and their grading
+    cli/     the command `labkit`
+    shipped_files   finds the notebooks and data that came with labkit
 
-    words
-      model/       what travels: entries, ledger metadata, message ids, wire frames, errors
-      trace/       what is remembered: flat events with causes
-    the path of an entry, top to bottom
-      pulsar/      a broker that speaks Pulsar's own protocol: clients' frames -> entries, and back
-      topic/       messages -> batches -> entries of a chain of ledgers; cursors, ownership
-      client/      entry -> write set -> acknowledgements -> confirmed
-      bookie/      one node: add and read requests, group commit, fencing
-      storage/     one disk: memtable and journal -> entry log -> index; LastLogMark, replay
-    who keeps the cluster
-      metadata/    ledger metadata, ids, registration, cookies: the znode tree
-      autorecovery/  who is auditor, which ledgers lack copies, the worker that replaces them
-    what makes it run
-      server/      a bookie or broker put together: it registers and stays registered, collects
-                   garbage, watches its disks, repairs ledgers; the same in both worlds
-      live/        real files, TCP, ZooKeeper, a local cluster of processes
-      sim/         the same system under virtual time: faults, the crash map, planted mistakes;
-                   in `explore` scenarios are drawn, searched, shrunk, and tried in every order
-    what looks at it
-      check/       the promises of the system, each a named check over a trace
-      shell/       what lies in a bookie's files, without a running bookie; what a cluster knows
-      widgets/     pictures drawn from the trace
-      spark/       topics and ledgers as tables: a data source, and jobs over message ids
-    what teaches with all of it
-      lessons/     the notebooks' sources, exercises that run in the real code, their checks
-      workshop/    build a bookie or a client: a learner's file that grows, tried in both worlds
-      grading/     a class's notebooks, each in a sandbox; the verdict outside
-    on top
-      cli          the command `labkit`
-      intermixed   its parser: options may stand between arguments
-      workshop_arguments   the options of `labkit client`
-      lab          JupyterLab on a notebook
-      doctor       what is missing or unfit, with the remedy
-      own_python   labkit in other processes, such as a cluster's, whatever the working folder has
-      printable    strangers' text on a terminal
-      exit_codes   how the command ends, and what that says about a server
+Imports run upwards in this list only: the system knows nothing of the worlds, and so on.  Each
+package's `__init__` lists its modules; ARCHITECTURE.md follows an entry through them.
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
 imported when it is first used, so that a bookie's process starts without the pictures.

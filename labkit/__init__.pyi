@@ -4,17 +4,10 @@ This list is the only one: `__init__.py` looks names up in it, type checkers and
 and `docs/api.md` is made from it.
 """
 
-from .check import broken, check_all
-from .lessons.timeline import timeline
-from .live.cluster import LocalCluster
-from .sim.cluster import Cluster
-from .sim.faults import Crash, Delay, Partition, Pause
-from .sim.moments import At, On
-from .sim.run import run
-from .sim.scenario import Scenario
-from .sim.workload import Read, Recover, Write
-from .spark.session import spark_session
-from .widgets import (
+from .course.runs.timeline import timeline
+from .system.check import broken, check_all
+from .views.spark.session import spark_session
+from .views.widgets import (
     BookieInside,
     ClusterView,
     CrashMapView,
@@ -25,6 +18,13 @@ from .widgets import (
     Stripes,
     XRay,
 )
+from .worlds.live.processes.cluster import LocalCluster
+from .worlds.sim.run import run
+from .worlds.sim.scenario.faults import Crash, Delay, Partition, Pause
+from .worlds.sim.scenario.scenario import Scenario
+from .worlds.sim.settings.cluster import Cluster
+from .worlds.sim.settings.triggers import At, On
+from .worlds.sim.workload.steps import Read, Recover, Write
 
 __all__ = [
     "At",

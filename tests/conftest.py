@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.views.spark.session import spark_session
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeStateError

@@ -8,7 +8,8 @@
 
 Five bookies, ZooKeeper and nine clients on this machine.  Nothing that was confirmed may be lost,
 no byte may be wrong, nothing that a reader got may vanish, every ledger is back at all its copies
-in the end, and the trace of it all must keep every promise of `labkit.system.check`.  Ends with 1 if not.
+in the end, and the trace of it all must keep every promise of `labkit.system.check`.  Ends with 1
+if not.
 
 The seed gives the schedule of faults and what each client draws; when exactly a packet meets a
 fault is chance.  Where networks cannot be cut this says so, and the rest runs.

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from labkit.cli import doctor
 from labkit.cli.doctor import Finding
-from labkit.cli.main import doctor
 from labkit.system.model.missing_part import MissingPart
 
 MIB = 1 << 20

@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from labkit.system.client.protocol_v2 import PerChannelBookieClientV2
-from labkit.system.client.protocol_v3 import PerChannelBookieClientV3
+from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
+from labkit.system.client.protocol.protocol_v3 import PerChannelBookieClientV3
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.errors import BKException
 from labkit.system.model.net import Connection, OnBodies, OnClose

@@ -18,9 +18,9 @@ from labkit.system.model.ledger import (
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
-from labkit.system.topic.acknowledged import CursorState, Range
-from labkit.system.topic.chain import LedgerInfo
-from labkit.system.topic.formats import (
+from labkit.system.topic.chain.acknowledged import CursorState, Range
+from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.formats import (
     IN_NODE,
     CursorNode,
     decode_chain,

@@ -8,7 +8,7 @@ from labkit.system.broker.schemas.avro_compatibility import parse_definition, re
 from labkit.system.broker.schemas.types import join_pair, split_pair
 from labkit.system.model.message_id import LATEST, MessageId
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
-from labkit.system.topic.chain_reader import StoredEntry
+from labkit.system.topic.chain.chain_reader import StoredEntry
 from labkit.system.topic.messages import (
     OutgoingMessage,
     decode_metadata,

@@ -15,7 +15,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import EntryLogger, read_ledgers_map, scan_entry_log
 from labkit.system.storage.garbage import read_log_metadata
-from labkit.system.storage.index import LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore

@@ -8,7 +8,7 @@ import random
 import sys
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.metadata.place import MetadataPlace
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.model.errors import BKLedgerFencedException
 from labkit.system.storage.entry_log import log_ids
-from labkit.system.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.system.storage.index.ledger_index import LedgerIndex, index_path, ledger_ids_on_disk
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.worlds.live.disk import RealDisk

@@ -9,7 +9,7 @@ import pytest
 from labkit.cli.main import main
 from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
 from labkit.system.model.entry import MAX_ENTRY_ID
-from labkit.system.storage.index import index_path
+from labkit.system.storage.index.ledger_index import index_path
 from tests.interop.conftest import Cluster
 from tests.system.bookie.raw import RawClient, add, added, answer, entry, read
 

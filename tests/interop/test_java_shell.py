@@ -15,7 +15,7 @@ from labkit.cli.main import main
 from labkit.system.model.entry import encode_explicit_lac
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import log_ids, read_ledgers_map, scan_entry_log
-from labkit.system.storage.index import LedgerIndex
+from labkit.system.storage.index.ledger_index import LedgerIndex
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.worlds.live.disk import RealDisk

@@ -13,10 +13,10 @@ from tests.systems.on_system import ROOT, python_on
 pytestmark = pytest.mark.slow
 
 POSIX_ONLY = {
-    "labkit/course/grading/channel.py",
-    "labkit/course/grading/inside.py",
+    "labkit/course/grading/isolation/channel.py",
+    "labkit/course/grading/isolation/inside.py",
     "labkit/course/grading/processes.py",
-    "labkit/course/grading/sandbox.py",
+    "labkit/course/grading/isolation/sandbox.py",
     "labkit/course/grading/submissions.py",
     "labkit/worlds/live/processes/cluster.py",
     "labkit/worlds/live/disk.py",

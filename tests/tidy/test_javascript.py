@@ -45,7 +45,7 @@ def deno(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 def project(folder: Path, source: str) -> Path:
     """A project with the rules of this one, and that module."""
     shutil.copy(ROOT / "deno.json", folder)
-    module = folder / "labkit" / "widgets" / "browser" / "module.js"
+    module = folder / "labkit" / "views" / "widgets" / "browser" / "module.js"
     module.parent.mkdir(parents=True)
     module.write_text(source)
     return folder

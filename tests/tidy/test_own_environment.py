@@ -10,7 +10,7 @@ import pytest
 from tests.tidy.test_style import ROOT, sources
 
 _FOR_A_JVM = {
-    "labkit/views/spark/session.py": "PySpark starts the JVM, and gives it this process's environment",
+    "labkit/views/spark/session.py": "PySpark gives the JVM this process's environment",
     "tests/plan.py": "the same, for all tests",
 }
 _METHODS = "clear", "pop", "popitem", "setdefault", "update"

@@ -44,7 +44,7 @@ MISTAKES = {
     "ensemble change from the wrong entry": "an ensemble change",
     "recovery without fencing": "a recovery",
 }
-"""Variants of `labkit.worlds.sim.variants.variants`, and the scenario in which the specification refuses each."""
+"""Variants, by name, and the scenario in which the specification refuses each."""
 
 
 def run_in(name: str, variant: str = "") -> Run:

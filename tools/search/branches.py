@@ -9,19 +9,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import labkit
+import labkit.system
 
 if TYPE_CHECKING:
     from coverage import Coverage
 
 PACKAGES = ("autorecovery", "bookie", "client", "metadata", "storage", "topic")
-"""The protocol's packages, in `labkit`."""
+"""The protocol's packages, in `labkit.system`."""
 
-_ROOT = Path(labkit.__file__).parent
+_ROOT = Path(labkit.system.__file__).parent
 _T = TypeVar("_T")
 
 Taken = Mapping[str, frozenset[tuple[int, int]]]
-"""A module's path in `labkit` -> the branches taken, each from a line to a line."""
+"""A module's path in `labkit.system` -> the branches taken, each from a line to a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Share:
 
 
 def modules() -> Iterator[str]:
-    """The protocol's modules, each as its path in `labkit`."""
+    """The protocol's modules, each as its path in `labkit.system`."""
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
             yield path.relative_to(_ROOT).as_posix()

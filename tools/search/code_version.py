@@ -14,16 +14,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import labkit
+import labkit.system
 
 PROTOCOL = (
-    *("autorecovery", "bookie", "client", "metadata", "model", "pulsar"),
-    *("server", "storage", "topic"),
+    *("autorecovery", "bookie", "client", "metadata", "model", "broker"),
+    *("node", "storage", "topic"),
 )
 """The packages that run in the simulated world as they run live."""
 PACKAGES = (*PROTOCOL, "check")
 """These, and the one that judges it."""
 
-_ROOT: Traversable = files(labkit)
+_ROOT: Traversable = files(labkit.system)
 """A folder, or a part of the zip file from which labkit is imported."""
 _GIT_LIMIT_S = 30
 
@@ -55,7 +56,7 @@ def _digest(code: bytes) -> str:
 def _code_of(package: str) -> bytes:
     modules = sorted(_modules(_ROOT / package, (package,)))
     if not modules:
-        raise FileNotFoundError(f"the source of labkit.{package} is not in {_ROOT}")
+        raise FileNotFoundError(f"the source of labkit.system.{package} is not in {_ROOT}")
     return b"".join(
         f"{'/'.join(name)}\0{_code_in(_ROOT.joinpath(*name))}\0".encode() for name in modules
     )

@@ -4,8 +4,8 @@
     Situation    an event that meets an activity, such as a fence that comes during a flush
     reached      the situations that a run got into before its epilogue
 
-A situation says nothing about right or wrong, which `labkit.system.check` judges.  It says what a run has
-tested.
+A situation says nothing about right or wrong, which `labkit.system.check` judges.  It says what a
+run has tested.
 """
 
 from collections import defaultdict

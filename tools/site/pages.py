@@ -36,9 +36,12 @@ _DOCUMENTS = {
 """Page -> the file of the repository that it shows."""
 
 _ESSAYS = (
-    *("model", "trace", "pulsar", "topic", "client", "bookie", "storage", "metadata"),
-    *("autorecovery", "server", "live", "sim", "sim/explore", "check", "shell", "widgets"),
-    *("spark", "lessons", "site"),
+    *("system", "system/broker", "system/topic", "system/client", "system/bookie"),
+    *("system/storage", "system/model", "system/metadata", "system/autorecovery"),
+    *("system/node", "system/trace", "system/check"),
+    *("worlds", "worlds/live", "worlds/sim", "worlds/sim/explore"),
+    *("views", "views/shell", "views/widgets", "views/spark"),
+    *("course", "course/lessons", "course/workshop", "course/grading"),
 )
 _READABLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',

@@ -3,7 +3,7 @@
 Whatever the learner's code does, the answer is a card: an exception is shown with the line that
 raised it, and a loop without end is stopped after `STEPS` steps of the learner's own code, counted
 and not timed, so that the same code gets the same card on every machine.  What takes no steps, such
-as a sleep, is stopped by the clock (`apart`).
+as a sleep, is stopped by the clock (`forked_check`).
 """
 
 import linecache

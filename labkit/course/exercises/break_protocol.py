@@ -11,8 +11,8 @@ from labkit.course.runs.timeline import RunFound, timeline
 from labkit.system.bookie.node import Bookie
 from labkit.system.bookie.refusals import UNREADABLE
 from labkit.system.check import Verdict, broken, check_all
-from labkit.system.check.durability import AcknowledgedIsDurable
-from labkit.system.check.writing import AckQuorumIsReached
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
 from labkit.system.trace.events import Event
 from labkit.views.widgets.timeline import TimelineView

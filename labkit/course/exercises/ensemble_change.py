@@ -15,11 +15,11 @@ from labkit.course.runs.ensemble_runs import (
     storms,
 )
 from labkit.course.runs.timeline import shown_as
-from labkit.system.client.bookie_watcher import BookieWatcher
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.ensemble import first_of_new_segment, with_replacements
 from labkit.system.client.ensemble_change import EnsembleChange
 from labkit.system.client.pending_add import PendingAdd
+from labkit.system.client.placement.bookie_watcher import BookieWatcher
 from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKException

@@ -15,7 +15,7 @@ from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.errors import NoEntryException, StorageDamagedException
 from labkit.system.storage import entry_log
 from labkit.system.storage.entry_log import log_ids, scan_entry_log
-from labkit.system.storage.index import DATA_OFFSET, INDEX_SLOT, LedgerIndex
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, INDEX_SLOT, LedgerIndex
 from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.bookie_inside import BookieInside

@@ -8,13 +8,9 @@ code can return wrong values or none, and nothing that it replaces can change wh
 of them.
 
     values       what crosses the pipe, and what does not
-    sandbox      the process of one submission: bubblewrap, and its limits
-    seccomp      the system calls that the sandbox refuses
-    inside       what runs in there: the submission's answers, and calls of them
+    isolation/   the process of one submission, its limits, and the pipe to it
     slices       which statements of a notebook its answers need
     frames       tables for a Spark job, and what comes back
-    border       the grader's end of the pipe: a learner's function as a function of the grader
-    channel      the messages on the pipe, and their limits
     submissions  what students handed in, found and read with limits
     grade        one submission -> a result for each exercise
     processes    the process of each submission
@@ -22,7 +18,7 @@ of them.
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       results -> a table, Parquet, a page for each student, a notebook for the class
-    withheld     labkit's own answers, which a submission cannot call
+    blocked_answers  labkit's own answers, which a submission cannot call
     variants     a seed -> a lesson's parameters and generated cases
     nbgrader_cells, handout   the learner's notebooks as a teacher gives them out
     arguments, command   `labkit grade` and `labkit handout`
@@ -33,5 +29,5 @@ back.  What cannot cross: objects other than functions and the values that `valu
 What this does not prove: that a student wrote the answer.  An object that labkit itself defines
 does not count, nor does a function that calls labkit's own answer.  A copy of labkit's code does.
 
-Read in this order: `values`, `inside`, `frames`, `border`, `grade`.
+Read `isolation/inside.py` and `grade` first.
 """

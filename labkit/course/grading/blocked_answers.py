@@ -29,7 +29,7 @@ REAL = {
     "repair.fragments": ("labkit.system.autorecovery.fragments:missing_places",),
     "streams.holes": ("labkit.views.spark.streams:missing_entries",),
     "streams.order": ("labkit.views.spark.streams:order_violations",),
-    "topics.retention": ("labkit.system.topic.retention:ledgers_to_delete",),
+    "topics.retention": ("labkit.system.topic.chain.retention:ledgers_to_delete",),
 }
 """By exercise: the functions of the storage system that do what is asked, as `module:name`, where
 `like` is only what the trial compares with.

@@ -11,9 +11,9 @@ from labkit.course.grading.handout import (
     lesson_sources,
     students_in,
 )
+from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.processes import grade_all
 from labkit.course.grading.report import pages_of, table, write, write_page
-from labkit.course.grading.sandbox import Limits, require_sandbox
 from labkit.course.grading.submissions import submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun
 from labkit.worlds.live.host.printable import printable

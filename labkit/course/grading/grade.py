@@ -25,9 +25,9 @@ from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
 from labkit.course.checking.forked_check import Reason, Stopped, apart
 from labkit.course.grading.blocked_answers import own_answers
 from labkit.course.grading.frames import READER, FarSession
+from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
+from labkit.course.grading.isolation.sandbox_rpc import Border, Foreign, Packed, Remote
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result, storable
-from labkit.course.grading.sandbox import Limits, require_sandbox
-from labkit.course.grading.sandbox_rpc import Border, Foreign, Packed, Remote
 from labkit.course.grading.slices import CHECKS, code_cells
 from labkit.course.grading.submissions import Submission, read_regular
 from labkit.course.grading.values import CannotCrossError

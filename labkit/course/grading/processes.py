@@ -18,10 +18,10 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from labkit.course.checking.forked_check import limit_memory
-from labkit.course.grading.channel import Channel, ChannelError
+from labkit.course.grading.isolation.channel import Channel, ChannelError
+from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.records import rows_of
 from labkit.course.grading.results import NOT_GRADED, REFUSED, Result, storable
-from labkit.course.grading.sandbox import Limits
 from labkit.course.grading.submissions import Submission
 
 _JUDGE = "labkit.course.grading.grade"

@@ -14,8 +14,8 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
     talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
 
 The outputs of all other cells are compared by nbval.  In the learner's version those that tell what
-a prediction asks for are folded (`fold`).  Both versions are talks, too (`slides`).  Inside a code
-cell
+a prediction asks for are folded (`hide_outputs`).  Both versions are talks, too (`slides`).  Inside
+a code cell
 
     # solution            these lines are only in the solution
     ...
@@ -44,7 +44,7 @@ from labkit.course.lessons.hide_outputs import fold
 from labkit.course.lessons.slides import stage
 
 SOURCES = Path(__file__).parent / "source"
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 VERSIONS = {"learner": NOTEBOOKS, "solution": NOTEBOOKS / "solutions"}
 CELL_TIMEOUT_S = 120
 

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.timeline import RunFound
 from labkit.system.check import CHECKS, Outcome, Verdict, broken, check_all, explain
-from labkit.system.check.callers import StepsEnd
+from labkit.system.check.promises.callers import StepsEnd
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run
@@ -89,8 +89,8 @@ def in_place_of(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
 
 
 def found(trace: Trace, seq: int, reason: str) -> RunFound:
-    """A run that is not as it should be from that event on, though no check of `labkit.system.check` says
-    so.
+    """A run that is not as it should be from that event on, though no check of
+    `labkit.system.check` says so.
     """
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, seq)
     return RunFound(trace, explain(verdict, trace.events))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from labkit.system.topic.acknowledged import Acknowledged, CursorState, Range
-from labkit.system.topic.chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState, Range
+from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
 from labkit.views.widgets.scene import Mark, group, picture, rect, text
 from labkit.views.widgets.view import StillPicture
 

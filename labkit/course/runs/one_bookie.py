@@ -1,7 +1,7 @@
 """One bookie's storage on a simulated disk, with a trace: what the storage lessons work with.
 
-It does at once, and in the order of `labkit.system.bookie`, what a bookie does with its clients' requests:
-the memtable, the journal, one sync for a group, flushes, a crash and the start after it.
+It does at once, and in the order of `labkit.system.bookie`, what a bookie does with its clients'
+requests: the memtable, the journal, one sync for a group, flushes, a crash and the start after it.
 """
 
 from itertools import count

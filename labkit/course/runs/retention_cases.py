@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import full_name, managed_ledger_path

@@ -14,7 +14,7 @@ through.  Notebooks 16 and 17 lead through the two tracks.
     step            what a step and a track are, as values
     learner         the learner's parts as labkit calls them; their first error is kept
     files           the learner's file: made once, loaded at each check, errors by its lines
-    drawn_cases     hundreds of drawn cases of a part; the smallest wrong one is shown
+    generated_cases  hundreds of generated cases of a part; the smallest wrong one is shown
     worlds          the simulated cluster with the learner's parts
     processes       trials that need processes, and what is said where there are none
     check           the trials of a step, and the card
@@ -25,8 +25,8 @@ through.  Notebooks 16 and 17 lead through the two tracks.
 A track has a module `track` with the value `TRACK`, a `skeleton` and a `solution`, which only tests
 and the solutions notebook use.
 
-Read in this order: `step`, `learner`, `files`, `check`, `drawn_cases`, `worlds`, `processes`, then
-a track.
+Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `worlds`, `processes`,
+then a track.
 """
 
 from labkit.course.workshop.check import begin, check, step

@@ -1,8 +1,9 @@
 """check: a step's trials with the learner's file as it is on disk now, and a card that says how it
 went.
 
-The trials run in a copy of this process that can be stopped (`labkit.course.checking.forked_check`), and the steps
-of the learner's code are counted in the quick ones (`labkit.course.checking.check.bounded`).
+The trials run in a copy of this process that can be stopped
+(`labkit.course.checking.forked_check`), and the steps of the learner's code are counted in the
+quick ones (`labkit.course.checking.check.bounded`).
 """
 
 from dataclasses import replace

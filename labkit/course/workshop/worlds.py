@@ -1,7 +1,7 @@
 """The learner's parts in the simulated cluster: in every order of a few messages, and in storms.
 
-`parts` are those of `labkit.worlds.sim.variants.variants.Variant`: a store, a client.  A run that breaks a promise
-refuses the step, and opens in the timeline where the promise broke.
+`parts` are those of `labkit.worlds.sim.variants.variants.Variant`: a store, a client.  A run that
+breaks a promise refuses the step, and opens in the timeline where the promise broke.
 """
 
 from collections.abc import Iterable, Sequence

@@ -61,7 +61,7 @@ Differences from BookKeeper:
   - A ledger in too few racks is marked only if there are bookies to move it to, and an absent
     bookie counts for its rack.
 
-Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `steadiness`,
+Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `metadata_silence`,
 `auditor`, `periodic_check`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the
-edges `config`, `formats`, `watched`, `copies`, `replicas_check`, `lots`.
+edges `config`, `formats`, `watched_nodes`, `ledger_view`, `replicas_check`, `random_port`.
 """

@@ -10,8 +10,8 @@ Everything is done in turn.  While a lost bookie is waited for, the periodic che
 would mark its ledgers.
 
 A metadata store that fell silent may have ended sessions of bookies that run.  So every silence
-begins a grace period (`steadiness`): absences count from the silence's end on, no bookie is lost
-before the period is over, and what was decided before the silence is decided again.
+begins a grace period (`metadata_silence`): absences count from the silence's end on, no bookie is
+lost before the period is over, and what was decided before the silence is decided again.
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.

@@ -1,35 +1,21 @@
 """A broker: Pulsar's own clients produce to labkit's topics and consume from them.
 
-    frames          bytes of a frame <-> command and message
+    protocol/       a client's connection: bytes, commands, who the client is
+    handlers/       what is done with each command
+    broker          the whole: the connections, and what serves each command
     config          how a broker serves
-    broker          the whole: clients' connections, and what serves each command
-    connection      a client's connection: each command to its handler, answers in one write
-    intake          whether a client's connection is read
-    lookup          how many partitions a topic has, and which broker serves it
-    producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
-    access          who may produce: all together, or one alone
-    topics          a topic served by this broker: its managed ledger, producers, subscriptions
     broker_service  opens topics at the first request, and closes them when their bundle leaves
-    consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
+    topics          a topic served by this broker: its managed ledger, producers, subscriptions
+    access          who may produce: all together, or one alone
     subscriptions   a topic's subscriptions; each (`subscription`) is a cursor and its consumers
     dispatch/       which consumer gets which entry, and when
     positions       the positions that clients name by an id, a time, the end
     skipping        an administrator's acknowledgements: skipped and expired messages
-    traffic         messages and bytes, and their rates
-    topic_stats     what an administrator sees of a topic
-    schemas         the schemas of messages, by version: in ledgers (`schema_storage`), compared
-                    (`schema_checks`, `avro_compatibility`) as a namespace wants (`schema_policy`),
-                    by type (`schema_types`); `schema_requests` answers clients
-    tenants         clusters, tenants and namespaces in the metadata store
-    namespaces      lists of topics
-    refusals        requests that are not served, and the answers to them
-    administration  the requests of the HTTP side
-    partitions      creates and grows partitioned topics
-    deletion        deletes topics, so that a refusal changes nothing and a crash can be repaired
-    policies        a namespace's settings that override the broker's configuration
     expiry          periodic work: changed policies are applied, old messages expire
-    authentication  who a client is, and how long that is valid
-    authorization   which role may do what
+    traffic         messages and bytes, and their rates
+    schemas/        the schemas of messages, by version
+    tenants, namespaces, policies   clusters, tenants, namespaces and their settings
+    operations/     what an administrator asks for
     errors          the broker's refusals, with the code for the client
 
 An entry is what a client sent, unchanged: all bytes of SEND after the command, from the magic
@@ -55,7 +41,5 @@ Left out: transactions, geo-replication, topic-list watches, non-persistent topi
 
 In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
 
-Read in this order: `frames`, `connection`, `broker`, `lookup`, `broker_service`, `topics`,
-`producers`, `access`,
-`consumers`, `subscriptions`, `subscription`, `dispatch`.
+Read `handlers/producers.py` and `topics` first.
 """

@@ -38,7 +38,7 @@ from labkit.system.topic.names import (
 )
 from labkit.system.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
 from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_topic
-from labkit.system.topic.publishing import ProducerNames
+from labkit.system.topic.producing.publishing import ProducerNames
 
 
 class BrokerService:

@@ -9,7 +9,7 @@ In Pulsar: `broker/service/persistent/PersistentSubscription.java`,
 
 from labkit.system.broker.positions import first_published_from, nth_unacknowledged
 from labkit.system.broker.subscription import Subscription
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 

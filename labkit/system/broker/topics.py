@@ -17,11 +17,11 @@ from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
-from labkit.system.topic.chain import Position
-from labkit.system.topic.deduplication import CURSOR_NAME, Deduplication
+from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path, partition_of
-from labkit.system.topic.publishing import TopicPublisher
+from labkit.system.topic.producing.deduplication import CURSOR_NAME, Deduplication
+from labkit.system.topic.producing.publishing import TopicPublisher
 
 OnEnded = Callable[["BrokerTopic", LabkitError], None]
 

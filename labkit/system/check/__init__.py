@@ -31,10 +31,10 @@ repaired, and each step of a client's work ends.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
-Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
-`writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `attempts`, `repair`,
-`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `deliveries`, `unloading`,
-`specification`, `specification_end`, `judge`.
+    promises/   the checks
+
+Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `answers`, `attempts`,
+`messages`, `promises/durability.py`, `judge`.
 """
 
 from labkit.system.check.facts import EPILOGUE

@@ -5,38 +5,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Protocol, runtime_checkable
 
-from labkit.system.check.absence import BriefAbsenceIsNoLoss
-from labkit.system.check.callers import (
-    AddsAreAnsweredWhenConfirmed,
-    ClosedLengthIsRight,
-    ReadsReturnWhatWasWritten,
-    StepsEnd,
-)
-from labkit.system.check.chain import (
-    AllNonEmptyLedgersInLedgerList,
-    EntryOrderMaintained,
-    MessageIdsGrow,
-    OnlyOneLedgerOpenAtATime,
-)
-from labkit.system.check.copies import EveryCopyIsDurable
-from labkit.system.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAreCollected
-from labkit.system.check.deliveries import (
-    AcknowledgedIsNotDeliveredAgain,
-    DeliveriesKeepTheOrder,
-    KeysKeepTheirOrder,
-    NoMessageIsSkipped,
-    OwnersConsumersGetAllInOrder,
-)
-from labkit.system.check.durability import AcknowledgedIsDurable
 from labkit.system.check.facts import Facts
-from labkit.system.check.fencing import (
-    FencedBookieRefusesTheWriter,
-    FenceIsDurableBeforeItsAnswer,
-    OneWriter,
-)
-from labkit.system.check.health import EveryErrorIsExpected
-from labkit.system.check.learning import ReadersLearnWhatIsConfirmed
-from labkit.system.check.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
 from labkit.system.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
@@ -45,15 +14,49 @@ from labkit.system.check.messages import (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
-from labkit.system.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.system.check.promise import Check
-from labkit.system.check.reading import (
+from labkit.system.check.promises.absence import BriefAbsenceIsNoLoss
+from labkit.system.check.promises.callers import (
+    AddsAreAnsweredWhenConfirmed,
+    ClosedLengthIsRight,
+    ReadsReturnWhatWasWritten,
+    StepsEnd,
+)
+from labkit.system.check.promises.chain import (
+    AllNonEmptyLedgersInLedgerList,
+    EntryOrderMaintained,
+    MessageIdsGrow,
+    OnlyOneLedgerOpenAtATime,
+)
+from labkit.system.check.promises.copies import EveryCopyIsDurable
+from labkit.system.check.promises.deletion import (
+    DeletedLedgerTakesNoAdd,
+    OnlyDeletedLedgersAreCollected,
+)
+from labkit.system.check.promises.deliveries import (
+    AcknowledgedIsNotDeliveredAgain,
+    DeliveriesKeepTheOrder,
+    KeysKeepTheirOrder,
+    NoMessageIsSkipped,
+    OwnersConsumersGetAllInOrder,
+)
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.fencing import (
+    FencedBookieRefusesTheWriter,
+    FenceIsDurableBeforeItsAnswer,
+    OneWriter,
+)
+from labkit.system.check.promises.health import EveryErrorIsExpected
+from labkit.system.check.promises.learning import ReadersLearnWhatIsConfirmed
+from labkit.system.check.promises.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
+from labkit.system.check.promises.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
+from labkit.system.check.promises.reading import (
     ClosedLedgerNeverChanges,
     NothingBeyondLacIsRead,
     ReadersAgree,
 )
-from labkit.system.check.repair import RepairIsComplete
-from labkit.system.check.specification import (
+from labkit.system.check.promises.repair import RepairIsComplete
+from labkit.system.check.promises.specification import (
     AllAckedEntriesAreReadable,
     AllCommittedEntriesReachAckQuorum,
     NoDirtyReads,
@@ -62,20 +65,20 @@ from labkit.system.check.specification import (
     OnlyValidFragments,
     TypeOK,
 )
-from labkit.system.check.specification_end import (
+from labkit.system.check.promises.specification_end import (
     AllAckedValuesAreReadable,
     AllCommittedIdsAreReadable,
     LedgerIsClosed,
     NoLogDivergence,
 )
-from labkit.system.check.unloading import UnloadedTopicsAreClosed
-from labkit.system.check.verdict import Outcome, Verdict
-from labkit.system.check.writing import (
+from labkit.system.check.promises.unloading import UnloadedTopicsAreClosed
+from labkit.system.check.promises.writing import (
     AckFollowsSync,
     AckQuorumIsReached,
     LacAdvancesInOrder,
     WriteSetIsRight,
 )
+from labkit.system.check.verdict import Outcome, Verdict
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
 

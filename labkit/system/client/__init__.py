@@ -28,9 +28,10 @@ runs, new entries go to the old ensemble, and when it ends, also to the bookies 
 they go to the ensemble that the metadata name at that moment.  Left out: placement by regions or by
 free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
+    protocol/    how a client talks to one bookie
+    placement/   which bookies store a ledger
+
 Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `fence_check`,
-`ensemble_change`, `ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`,
-`bookie_client`, `per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`,
-`batch_read`; `quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`,
-`explicit_lac`, `deferred_sync`.
+`ensemble_change`, `ensemble`, `metadata_update`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
+`quorum`, `recovery`; then protocol version 3: `lac_reads`, `explicit_lac`, `deferred_sync`.
 """

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from labkit.system.client.bookie_client import BookieClient
-from labkit.system.client.bookie_watcher import BookieWatcher, Quarantine
 from labkit.system.client.context import ClientConfig, ClientContext
 from labkit.system.client.deferred_sync import DeferredSyncWriter
 from labkit.system.client.explicit_lac import ExplicitLac
-from labkit.system.client.placement import Placement
+from labkit.system.client.placement.bookie_watcher import BookieWatcher, Quarantine
+from labkit.system.client.placement.placement import Placement
+from labkit.system.client.protocol.bookie_client import BookieClient
 from labkit.system.client.quorum_timeout import AddEntryQuorumTimeout
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.recovery import LedgerRecovery

@@ -5,8 +5,8 @@ In BookKeeper: `client/ClientContext.java`, `conf/ClientConfiguration.java`.
 
 from dataclasses import dataclass
 
-from labkit.system.client.bookie_client import BookieClient
-from labkit.system.client.bookie_watcher import BookieWatcher
+from labkit.system.client.placement.bookie_watcher import BookieWatcher
+from labkit.system.client.protocol.bookie_client import BookieClient
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.recorder import Recorder

@@ -18,7 +18,7 @@ from functools import partial
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble_change import EnsembleChange
 from labkit.system.client.pending_add import PendingAdd
-from labkit.system.client.per_channel_bookie_client import PerChannelBookieClient
+from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID
 from labkit.system.model.errors import BKException, BKWriteException

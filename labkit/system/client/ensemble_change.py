@@ -21,7 +21,7 @@ from labkit.system.client.ensemble import (
     with_replacements,
 )
 from labkit.system.client.pending_add import PendingAdd
-from labkit.system.client.protocol_v2 import PerChannelBookieClientV2
+from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.store import LARGEST_NODE, MetadataUnavailableError
 from labkit.system.model.errors import (

@@ -26,7 +26,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from labkit.system.client.per_channel_bookie_client import PerChannelBookieClient
+from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, Self, TypeVar
 
 from labkit.system.client.context import ClientContext
-from labkit.system.client.protocol_v3 import News
+from labkit.system.client.protocol.protocol_v3 import News
 from labkit.system.client.quorum import is_covered, most_telling
 from labkit.system.model.entry import (
     NO_ENTRY_ID,

@@ -17,8 +17,8 @@ from labkit.system.client.ensemble_change import EnsembleChange
 from labkit.system.client.fence_check import FenceCheck
 from labkit.system.client.metadata_update import publish
 from labkit.system.client.pending_add import PendingAdd
-from labkit.system.client.per_channel_bookie_client import PerChannelBookieClient
-from labkit.system.client.protocol_v2 import OnAdded, PerChannelBookieClientV2
+from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
+from labkit.system.client.protocol.protocol_v2 import OnAdded, PerChannelBookieClientV2
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, make_digest, make_master_key, pack_entry
 from labkit.system.model.errors import (

@@ -5,6 +5,6 @@ encoders, decoders and the byte views read that one declaration.
 
 Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `length_prefixed`, `wire`,
 `batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `missing_part`; then what names
-bytes for people: `piece`, `protobuf_spans`, `ledger_spans`, `message_spans`, `lineage`.  `proto`
-has the protobuf messages.
+bytes for people: `byte_region`, `protobuf_spans`, `ledger_spans`, `message_spans`,
+`message_location`.  `proto` has the protobuf messages.
 """

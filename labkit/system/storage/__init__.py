@@ -37,7 +37,7 @@ Where labkit differs from BookKeeper, files staying readable both ways:
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
 Read in this order: `disk`, `config`, `store`, `memtable`, `flush_events`, `journal`,
-`journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index`,
-`changed_locations`, `ledger_cache`, `runs`, `last_add_confirmed`, `collected_ledgers`, `garbage`,
-`directories`; `xray` and `places` look at the bytes.
+`journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index/`,
+`entry_batch`, `last_add_confirmed`, `collected_ledgers`,
+`garbage`, `directories`; `xray` and `entry_locations` look at the bytes.
 """

@@ -1,7 +1,7 @@
 """The port to one directory of files, as small as the storage needs.
 
-`labkit.worlds.live.disk` gives real files.  A simulated disk gives the same calls and decides at a crash
-what of the unsynced bytes survives.  Paths are relative to the directory and use "/".
+`labkit.worlds.live.disk` gives real files.  A simulated disk gives the same calls and decides at a
+crash what of the unsynced bytes survives.  Paths are relative to the directory and use "/".
 """
 
 import errno

@@ -13,7 +13,7 @@ from labkit.system.model.layout import Layout, Span
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER, log_ids, log_name, scan_entry_log
-from labkit.system.storage.index import DATA_OFFSET, INDEX_SLOT, index_path
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, INDEX_SLOT, index_path
 from labkit.system.storage.journal import RECORD_HEADER, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.xray import entry_spans, framed_spans

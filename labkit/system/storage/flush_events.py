@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from labkit.system.storage.entry_log import log_name
-from labkit.system.storage.index import DATA_OFFSET, index_path
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, index_path
 from labkit.system.trace.recorder import Recorder
 
 

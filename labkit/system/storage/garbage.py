@@ -25,8 +25,8 @@ from labkit.system.storage.entry_log import (
     read_ledgers_map,
     scan_entry_log,
 )
-from labkit.system.storage.index import LedgerIndex
-from labkit.system.storage.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_index import LedgerIndex
 from labkit.system.storage.replay import sync_again
 
 _BUCKETS = 10

@@ -17,10 +17,10 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk, is_out_of_space
 from labkit.system.storage.entry_log import EntryLogger, log_name
-from labkit.system.storage.index import LedgerIndex, fits_header
+from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_index import LedgerIndex, fits_header
 from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, Journal, journal_ids
 from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord, JournalScan
-from labkit.system.storage.ledger_cache import LedgerCache
 from labkit.system.storage.log_mark import LogMark, read_last_mark, write_last_mark
 from labkit.system.storage.memtable import Memtable
 from labkit.system.trace.recorder import Recorder

@@ -19,7 +19,7 @@ from labkit.system.storage.directories import refuse_other_storages
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.flush_events import WrittenEntry, record_flush
 from labkit.system.storage.garbage import GarbageCollector
-from labkit.system.storage.index import LedgerIndex
+from labkit.system.storage.index.ledger_index import LedgerIndex
 from labkit.system.storage.journal import (
     EXPLICIT_LAC_SINCE,
     Journal,

@@ -22,7 +22,7 @@ from labkit.system.storage.entry_log import (
     MAP_LEDGER_ID,
     log_name,
 )
-from labkit.system.storage.index import (
+from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
     INDEX_HEADER,
     INDEX_SLOT,

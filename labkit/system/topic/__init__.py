@@ -7,6 +7,7 @@ subscription remembers what it has acknowledged.
     consumer        ledgers of the chain in order -> entries -> messages, never beyond what is
                     confirmed
     cursor          acknowledgements -> ranges -> one entry with all of them, in the cursor's ledger
+    compression     payloads that clients compressed
     retention       ledgers that every cursor has left behind -> out of the chain -> deleted
 
 A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; the
@@ -38,9 +39,9 @@ leave a ledger that no chain names: lost space, as there.
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then how a chain is kept:
-`chain`, `managed_ledger`, `append_queue`, `rollover`, `backoff`, `upkeep`, `chain_store`,
-`guarded_node`, `chain_reader`, `retention`, `config`;
-and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
-what a broker adds: `ownership`, `publishing`, `deduplication`, `partitions`, `deletion`.
+Also here: `names`, `config` and `messages`; `append_queue` and `backoff` of a managed ledger;
+`topic` and `partitions`; `ownership` and `deletion`.  `chain/` keeps the chain of ledgers,
+`cursors/` what is acknowledged, `producing/` brings messages in.
+
+Read `managed_ledger` and `chain/chain.py` first.
 """

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 
 _PUSHED_TOGETHER = 32
 """At most this many entries are pushed with one callback, which runs when the last is confirmed."""

@@ -15,7 +15,7 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import Message, decode_messages
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import BadVersionError, MetadataStore, NoNodeError, NotEmptyError
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
-from labkit.system.topic.formats import (
+from labkit.system.topic.chain.formats import (
     IN_NODE,
     DamagedNodeError,
     decode_chain,
@@ -25,7 +25,7 @@ from labkit.system.topic.formats import (
     decode_properties,
     with_property,
 )
-from labkit.system.topic.guarded_node import fenced
+from labkit.system.topic.chain.guarded_node import fenced
 from labkit.system.topic.names import managed_ledger_path
 
 _MARK = "labkit.deleting"

@@ -26,15 +26,15 @@ from labkit.system.model.errors import (
 )
 from labkit.system.topic.append_queue import AppendQueue, AwaitedEntry, PendingEntry
 from labkit.system.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
-from labkit.system.topic.chain import LedgerInfo, Position
-from labkit.system.topic.chain_reader import ChainReader, StoredEntry
-from labkit.system.topic.chain_store import ChainStore
+from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
+from labkit.system.topic.chain.chain_store import ChainStore
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.rollover import rollover_reason
+from labkit.system.topic.chain.upkeep import Upkeep
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursor import ManagedCursor, Start
-from labkit.system.topic.cursors import ManagedCursors
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
-from labkit.system.topic.rollover import rollover_reason
-from labkit.system.topic.upkeep import Upkeep
+from labkit.system.topic.cursors.cursor import ManagedCursor, Start
+from labkit.system.topic.cursors.cursors import ManagedCursors
 
 _Answer = TypeVar("_Answer")
 

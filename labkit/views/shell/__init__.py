@@ -6,7 +6,7 @@
 
 Files and clusters may be labkit's or Apache BookKeeper's.  Each verb is a function over the
 directories, or a coroutine over a client of the cluster, and a notebook can call it too; it returns
-one frozen dataclass or a stream of them (`records`, `cluster_records`).  `text`, `cluster_text` and
+one frozen dataclass or a stream of them (`records`, `cluster/records`).  `text`, `cluster/text` and
 `as_json` turn these into lines; `command` parses, calls and prints.
 
     verbs of `bookkeeper shell`
@@ -44,6 +44,6 @@ readlogmetadata, which takes it as hexadecimal.
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
 Read in this order: `records`, `folders`, `journal`, `entry_log`, `ledgers`, `files`,
-`consistency`, `rebuild`, `xray`, `text`, `as_json`, `arguments`, `command`; then `cluster_records`,
-`cluster`, `repair`, `lineage`, `cluster_text`, `cluster_arguments`, `cluster_command`.
+`consistency`, `rebuild`, `xray`, `lineage`, `text`, `as_json`, `arguments`, `command`; then
+`cluster/`.
 """

@@ -5,7 +5,7 @@ from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from pathlib import Path
 from typing import Any
 
-from labkit.views.shell.cluster_arguments import add_cluster_verbs
+from labkit.views.shell.cluster.arguments import add_cluster_verbs
 
 PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
 PASSWORD_VARIABLE = "LABKIT_LEDGER_PASSWORD"

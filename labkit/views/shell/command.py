@@ -12,9 +12,9 @@ from pathlib import Path
 from labkit.system.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.system.model.errors import LabkitError
 from labkit.views.shell.as_json import as_plain
-from labkit.views.shell.cluster_command import CLUSTER_VERBS, MANY_ANSWERS, run_on_cluster
-from labkit.views.shell.cluster_records import LedgerRecovery
-from labkit.views.shell.cluster_text import as_lines
+from labkit.views.shell.cluster.command import CLUSTER_VERBS, MANY_ANSWERS, run_on_cluster
+from labkit.views.shell.cluster.records import LedgerRecovery
+from labkit.views.shell.cluster.text import as_lines
 from labkit.views.shell.consistency import check_consistency
 from labkit.views.shell.entry_log import read_log, read_log_metadata
 from labkit.views.shell.files import list_files

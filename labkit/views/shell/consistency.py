@@ -6,7 +6,7 @@ In BookKeeper: `InterleavedLedgerStorage.localConsistencyCheck`.
 from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.entry_log import log_name
-from labkit.system.storage.index import index_path, ledger_ids_on_disk
+from labkit.system.storage.index.ledger_index import index_path, ledger_ids_on_disk
 from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory

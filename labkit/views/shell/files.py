@@ -5,7 +5,7 @@ In BookKeeper: `tools/cli/commands/bookie/ListFilesOnDiscCommand.java`.
 
 from collections.abc import Iterable
 
-from labkit.system.storage.index import index_folders
+from labkit.system.storage.index.ledger_index import index_folders
 from labkit.views.shell.folders import BookieFolders, Directory
 from labkit.views.shell.records import FilesOnDisc
 

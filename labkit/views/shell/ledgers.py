@@ -16,7 +16,7 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.directories import refuse_other_storages
 from labkit.system.storage.entry_log import log_name
-from labkit.system.storage.index import (
+from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
     INDEX_SLOT,
     LedgerIndex,

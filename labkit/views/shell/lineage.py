@@ -21,7 +21,7 @@ from labkit.system.model.message_location import ChainLink, Copy, Lineage
 from labkit.system.model.message_spans import Frame, take_apart
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
 from labkit.system.storage.xray import framed_spans
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import (
     managed_ledger_path,
     partition_of,

@@ -16,7 +16,7 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import location_of, log_ids, scan_entry_log
-from labkit.system.storage.index import LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.system.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.xray import index_slots

@@ -48,7 +48,8 @@ def write_zip(path: Path) -> None:
     """Write the package labkit, importable from the zip file, as for `spark-submit --py-files`.
 
     It has all files of the package: modules read some that are not Python when they are imported.
-    Only what `labkit.shipped_files` finds beside or in the package is left out, since it needs a folder.
+    Only what `labkit.shipped_files` finds beside or in the package is left out, since it needs a
+    folder.
     """
     package = Path(labkit.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:

@@ -19,7 +19,7 @@ a *scene*, an immutable tree of marks.  The still picture is that scene as SVG, 
 a film of scenes, which it plays without the kernel.  Nothing in `browser/` knows what a view shows:
 to add a view, add a folder in Python.  Read in this order:
 
-    scene       marks and their SVG; `palette` has the colours, `letters` the widths of text
+    scene       marks and their SVG; `palette` has the colours, `text_metrics` the widths of text
     film        the scenes of a run as tables that a browser plays; `animated`, as one SVG file
     pace        the clock that all views of a run share; `run` gives events their places on it
     view        a widget with a still picture; `scene_view` adds choices and clicks, `playing` a run

@@ -1,8 +1,8 @@
 """Frames over TCP: the network port in the live world.
 
 All frames of one receive, up to `FRAMES_AT_ONCE`, are handed over together, and all frames of one
-`send` go out in one write: this keeps the cost per entry low.  `labkit.worlds.live.peers` bounds the
-memory of all connections together.
+`send` go out in one write: this keeps the cost per entry low.  `labkit.worlds.live.peers` bounds
+the memory of all connections together.
 """
 
 import asyncio

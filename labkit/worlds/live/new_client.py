@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import Placement
+from labkit.system.client.placement.placement import Placement
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import wall_clock_ms

@@ -2,8 +2,8 @@
 
 A token is valid if it is signed with the broker's key, is already valid (`nbf`), has not expired
 (`exp`), names a role, and is meant for this broker if the broker has an audience.
-`pulsar/authorization` decides what the role may do; with `authenticationEnabled` alone it may do
-everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
+`broker/protocol/authorization` decides what the role may do; with `authenticationEnabled` alone it
+may do everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """

@@ -16,13 +16,14 @@ from labkit.course.checking.card import Card
 from labkit.course.checking.check import card_of
 from labkit.course.checking.exercise import Exercise, RaisedThereError
 from labkit.course.checking.record import FILE
-from labkit.course.grading import command, grade, sandbox
+from labkit.course.grading import command, grade
 from labkit.course.grading.grade import judged
+from labkit.course.grading.isolation import sandbox
+from labkit.course.grading.isolation.sandbox import Limits
+from labkit.course.grading.isolation.sandbox_rpc import Border
 from labkit.course.grading.processes import Graded, grade_all
 from labkit.course.grading.report import table
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
-from labkit.course.grading.sandbox import Limits
-from labkit.course.grading.sandbox_rpc import Border
 from labkit.course.grading.submissions import Submission, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun
 from labkit.system.model.missing_part import MissingPart
@@ -159,7 +160,7 @@ CODE = {
     "colliding": "modulus = 2**61 - 1\n"
     "check('quorums.write_set', {i * modulus for i in range(1)})\n"
     "import labkit.course.grading.values as v\nimport __main__, gc\n"
-    "from labkit.course.grading.inside import Inside\n"
+    "from labkit.course.grading.isolation.inside import Inside\n"
     "inside = next(o for o in gc.get_objects() if type(o).__name__ == 'Inside')\n"
     "form = {'set': [i * modulus for i in range(100_000)]}\n"
     "inside.say(answer='quorums.write_set', kind='value', value=form)",

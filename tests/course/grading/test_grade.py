@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labkit.course.checking.exercise import RaisedThereError
-from labkit.course.grading import sandbox
 from labkit.course.grading.grade import judged
+from labkit.course.grading.isolation import sandbox
+from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
+from labkit.course.grading.isolation.sandbox_rpc import Border, Remote
 from labkit.course.grading.processes import grade, grade_all
 from labkit.course.grading.report import pages_of, table, write, write_page
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
-from labkit.course.grading.sandbox import Limits, require_sandbox
-from labkit.course.grading.sandbox_rpc import Border, Remote
 from labkit.course.grading.submissions import SubmissionsError, submissions_of
 from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.java import Java, JavaNotFound

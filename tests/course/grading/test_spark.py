@@ -6,10 +6,10 @@ import pytest
 
 from labkit.course.checking.exercise import RaisedThereError, Refused
 from labkit.course.grading.frames import READER, FarFolder, Files, Frame, Rows
+from labkit.course.grading.isolation.sandbox import Limits
+from labkit.course.grading.isolation.sandbox_rpc import Border
 from labkit.course.grading.processes import grade
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
-from labkit.course.grading.sandbox import Limits
-from labkit.course.grading.sandbox_rpc import Border
 from labkit.course.grading.submissions import submissions_of
 from tests.course.grading.notebooks import write_notebook
 from tests.course.grading.spark_answers import HOLES, ORDER, SINK, TWICE, answered, submission

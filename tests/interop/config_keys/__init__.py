@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.interop.apache import fetch_jars
 
 HERE = Path(__file__).parent
-KEYS = HERE.parents[1] / "live" / "keys"
+KEYS = HERE.parents[1] / "worlds" / "live" / "keys"
 TIMEOUT_S = 60
 
 BOOKKEEPER = "bookkeeper-4.18.0.txt"

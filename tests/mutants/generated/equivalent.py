@@ -54,24 +54,24 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
         "Any negative number means none: the caller takes the maximum with -1."
     ),
-    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
         "The number of flushes is only compared with an earlier one: it matters that it moves."
     ),
-    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
         "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
         " for."
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
-            "labkit/system/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
+            "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
+            "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
         ),
         "What was read ahead belongs to no flush yet: nobody looks at its place and bytes.",
     ),
-    "labkit/system/storage/index.py LedgerIndex.__init__: constant: 0 -> 1": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1": (
         "A page more than there is: it has no location."
     ),
-    "labkit/system/storage/index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
         "Any negative page means none: the maximum with the pages that there are is taken."
     ),
     "labkit/system/storage/entry_log.py (module): constant: 1 -> 2 #2": (
@@ -120,7 +120,7 @@ EQUIVALENT: dict[str, str] = {
         ),
         "The place in a journal does not change the journal's name.",
     ),
-    "labkit/system/storage/index.py LedgerIndex._pages: boundary:"
+    "labkit/system/storage/index/ledger_index.py LedgerIndex._pages: boundary:"
     " stored < self._page_count -> stored <= self._page_count": (
         "A page behind the last one: it has no location."
     ),
@@ -186,22 +186,22 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/client/batch_read.py BatchReads.read: loop: break -> continue": (
         "Once no bookie can be asked, the loop asks none of the remaining ones either."
     ),
-    "labkit/system/client/protocol_v2.py (module): constant: 10000 -> 10001": (
+    "labkit/system/client/protocol/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
     ),
     **dict.fromkeys(
         (
-            "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
+            "labkit/system/client/protocol/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
             " self._deadline = 0.0 -> (dropped)",
-            "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
+            "labkit/system/client/protocol/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
         ),
         "The first request of a turn sets it before any request takes it.",
     ),
-    "labkit/system/client/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
+    "labkit/system/client/protocol/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
     " self._fencing.clear() -> (dropped)": (
         "A key for which nobody waits is taken out before a read with this key is asked."
     ),
-    "labkit/system/client/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
+    "labkit/system/client/protocol/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
         "A txnId only has to differ from those before it."
     ),
     "labkit/system/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
@@ -243,33 +243,33 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/formats.py with_terminated: constant: True -> False",
-            "labkit/system/topic/formats.py encode_cursor_node: constant: True -> False",
-            "labkit/system/topic/formats.py _chain_node: constant: True -> False",
+            "labkit/system/topic/chain/formats.py with_terminated: constant: True -> False",
+            "labkit/system/topic/chain/formats.py encode_cursor_node: constant: True -> False",
+            "labkit/system/topic/chain/formats.py _chain_node: constant: True -> False",
         ),
         "protobuf orders nothing but maps, and there is none in these messages.",
     ),
     "labkit/system/topic/consumer.py _Position: constant: 1 -> 2": (
         "Any negative id is in front of all ledgers."
     ),
-    "labkit/system/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
+    "labkit/system/topic/cursors/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
         "Every ledger sets when it was opened, and only then the time is looked at."
     ),
-    "labkit/system/topic/acknowledged.py Acknowledged.add_up_to: boundary:"
+    "labkit/system/topic/chain/acknowledged.py Acknowledged.add_up_to: boundary:"
     " position > self.mark_delete -> position >= self.mark_delete": (
         "Nothing changes by an acknowledgement up to where everything is acknowledged."
     ),
-    "labkit/system/topic/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
+    "labkit/system/topic/cursors/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
         "The timer that is left wants a write, which a cursor that was stopped refuses."
     ),
-    "labkit/system/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
+    "labkit/system/topic/cursors/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
         "A cursor that was stopped begins no write, whatever is due."
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/deduplication.py Deduplication.see: constant: 1 -> 2",
-            "labkit/system/topic/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
-            "labkit/system/topic/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
+            "labkit/system/topic/producing/deduplication.py Deduplication.see: constant: 1 -> 2",
+            "labkit/system/topic/producing/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
+            "labkit/system/topic/producing/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
         ),
         "No sequence id is below 0, so any negative mark is below all.",
     ),
@@ -280,7 +280,7 @@ EQUIVALENT: dict[str, str] = {
         ),
         "The number of losses is only compared with an earlier one: it matters that it moves.",
     ),
-    "labkit/system/topic/acknowledged.py Acknowledged._drop_up_to: statement:"
+    "labkit/system/topic/chain/acknowledged.py Acknowledged._drop_up_to: statement:"
     " self._lowers[0] = max(self._lowers[0], position) -> (dropped)": (
         "A range that the position lies inside is swallowed at once, wherever it begins."
     ),
@@ -288,10 +288,10 @@ EQUIVALENT: dict[str, str] = {
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
     ),
-    "labkit/system/topic/publishing.py TopicPublisher._push: loop: break -> continue": (
+    "labkit/system/topic/producing/publishing.py TopicPublisher._push: loop: break -> continue": (
         "The failure before it empties the queue for good, which ends the loop, too."
     ),
-    "labkit/system/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
+    "labkit/system/topic/chain/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
     ),
 }

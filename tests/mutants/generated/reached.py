@@ -88,8 +88,8 @@ def read() -> Reached:
 
 def folders(package: str, *, all_of_them: bool = False) -> list[str]:
     """The tests of a package; or those, and all others that generated mutants are tried with."""
-    others = (*(f"tests/{each}" for each in PACKAGES), *_BEYOND) if all_of_them else ()
-    return list(dict.fromkeys((f"tests/{package}", *others)))
+    others = (*(f"tests/system/{each}" for each in PACKAGES), *_BEYOND) if all_of_them else ()
+    return list(dict.fromkeys((f"tests/system/{package}", *others)))
 
 
 def recorded(wanted: list[str]) -> Reached:
@@ -122,7 +122,7 @@ class _Recording:
         self.coverage = Coverage(
             data_file=None,
             config_file=False,
-            include=[str(ROOT / "labkit" / package / "*") for package in PACKAGES],
+            include=[str(ROOT / "labkit" / "system" / package / "*") for package in PACKAGES],
             messages=False,
         )
         self.seconds: dict[str, float] = {}

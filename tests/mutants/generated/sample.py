@@ -16,7 +16,7 @@ ALIVE = (Outcome.SURVIVED, Outcome.UNREACHED)
 
 def all_of(package: str) -> list[Mutant]:
     """Every mutant of a package."""
-    paths = sorted((ROOT / "labkit" / package).rglob("*.py"))
+    paths = sorted((ROOT / "labkit" / "system" / package).rglob("*.py"))
     return [
         mutant
         for path in paths

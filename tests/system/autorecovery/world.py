@@ -17,7 +17,7 @@ from labkit.system.autorecovery.daemon import AutoRecovery, Rules
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.cluster import init_cluster

@@ -15,10 +15,10 @@ from labkit.system.broker.protocol.connection import Connection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandMessage
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import LedgerChain, LedgerInfo, Position
-from labkit.system.topic.chain_reader import StoredEntry
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (
     OutgoingMessage,

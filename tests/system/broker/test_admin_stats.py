@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.broker.operations.topic_stats import add_up, size_after
 from labkit.system.broker.traffic import Traffic
-from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import ask, done, topic_path, unload, wait_until_acknowledged
 from tests.system.broker.client import receive, send_all, send_batch

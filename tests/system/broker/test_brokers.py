@@ -14,7 +14,7 @@ import pytest_asyncio
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.ledger import LedgerState
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.system.topic.ownership import BROKERS, bundle_of
 from labkit.worlds.live.processes.cluster import LocalCluster

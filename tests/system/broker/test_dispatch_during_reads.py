@@ -7,8 +7,8 @@ import pytest
 
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared
 from labkit.system.broker.dispatch.multiple import Multiple
-from labkit.system.topic.chain import Position
-from labkit.system.topic.chain_reader import StoredEntry
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.chain_reader import StoredEntry
 from tests.system.broker.in_memory import Client, MemoryLedger, key_of, message, surroundings
 
 

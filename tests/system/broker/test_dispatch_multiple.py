@@ -12,7 +12,7 @@ from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared,
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.shared import Shared
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from tests.system.broker.in_memory import Client, MemoryLedger, batch, key_of, message, surroundings
 
 NewDispatcher = Callable[..., Multiple]

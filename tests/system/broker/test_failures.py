@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeStateError

@@ -6,7 +6,7 @@ from dataclasses import astuple
 import pulsar
 import pytest
 
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster

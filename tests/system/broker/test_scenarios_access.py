@@ -10,7 +10,7 @@ from pulsar import ProducerAccessMode
 
 from labkit.system.broker.access import EPOCH_PROPERTY
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.topic.formats import decode_properties
+from labkit.system.topic.chain.formats import decode_properties
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import unload

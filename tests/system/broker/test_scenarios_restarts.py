@@ -9,8 +9,8 @@ import pytest_asyncio
 from pulsar import ConsumerType, InitialPosition
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.formats import IN_NODE, decode_cursor_node, decode_position
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.formats import IN_NODE, decode_cursor_node, decode_position
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import (

@@ -25,7 +25,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandUnsubscribe,
     ServerError,
 )
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from tests.system.broker.in_memory import Client, MemoryLedger, message, surroundings
 
 

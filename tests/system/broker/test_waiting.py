@@ -20,7 +20,7 @@ from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.shared import Shared
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from tests.system.broker.in_memory import Client, MemoryLedger, key_of, message, surroundings
 
 DISPATCH = str(Path(next(iter(dispatch.__path__))))

@@ -1,12 +1,12 @@
 """The same for what callers are answered, and for marks."""
 
-from labkit.system.check.callers import (
+from labkit.system.check.promises.callers import (
     AddsAreAnsweredWhenConfirmed,
     ClosedLengthIsRight,
     ReadsReturnWhatWasWritten,
     StepsEnd,
 )
-from labkit.system.check.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
+from labkit.system.check.promises.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
 from labkit.system.trace.answers import (
     AddAnswered,
     Content,

@@ -3,20 +3,23 @@
 from dataclasses import dataclass
 
 from labkit.system.check import EPILOGUE, Check
-from labkit.system.check.chain import MessageIdsGrow
-from labkit.system.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAreCollected
-from labkit.system.check.durability import AcknowledgedIsDurable
-from labkit.system.check.fencing import (
+from labkit.system.check.promises.chain import MessageIdsGrow
+from labkit.system.check.promises.deletion import (
+    DeletedLedgerTakesNoAdd,
+    OnlyDeletedLedgersAreCollected,
+)
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.fencing import (
     FencedBookieRefusesTheWriter,
     FenceIsDurableBeforeItsAnswer,
     OneWriter,
 )
-from labkit.system.check.reading import (
+from labkit.system.check.promises.reading import (
     ClosedLedgerNeverChanges,
     NothingBeyondLacIsRead,
     ReadersAgree,
 )
-from labkit.system.check.writing import (
+from labkit.system.check.promises.writing import (
     AckFollowsSync,
     AckQuorumIsReached,
     LacAdvancesInOrder,

@@ -1,12 +1,12 @@
 """The same for what concerns the whole cluster: repairs, single bookies, readers, and errors."""
 
 from labkit.system.check import EPILOGUE
-from labkit.system.check.absence import BriefAbsenceIsNoLoss
-from labkit.system.check.copies import EveryCopyIsDurable
-from labkit.system.check.health import EveryErrorIsExpected
-from labkit.system.check.learning import ReadersLearnWhatIsConfirmed
-from labkit.system.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
-from labkit.system.check.repair import RepairIsComplete
+from labkit.system.check.promises.absence import BriefAbsenceIsNoLoss
+from labkit.system.check.promises.copies import EveryCopyIsDurable
+from labkit.system.check.promises.health import EveryErrorIsExpected
+from labkit.system.check.promises.learning import ReadersLearnWhatIsConfirmed
+from labkit.system.check.promises.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
+from labkit.system.check.promises.repair import RepairIsComplete
 from tests.system.check.cases import Case, written
 from tests.system.check.story import B0, B1, B2, B3, Story
 

@@ -1,13 +1,13 @@
 """The same for consumers of topics."""
 
-from labkit.system.check.deliveries import (
+from labkit.system.check.promises.deliveries import (
     AcknowledgedIsNotDeliveredAgain,
     DeliveriesKeepTheOrder,
     KeysKeepTheirOrder,
     NoMessageIsSkipped,
     OwnersConsumersGetAllInOrder,
 )
-from labkit.system.check.unloading import UnloadedTopicsAreClosed
+from labkit.system.check.promises.unloading import UnloadedTopicsAreClosed
 from tests.system.check.cases import Case
 from tests.system.check.topic import KEPT, TOPIC, M, N, Topic
 

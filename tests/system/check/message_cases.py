@@ -1,6 +1,5 @@
 """The same for the messages of topics that brokers serve."""
 
-from labkit.system.check.chain import MessageIdsGrow
 from labkit.system.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
@@ -9,6 +8,7 @@ from labkit.system.check.messages import (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
+from labkit.system.check.promises.chain import MessageIdsGrow
 from tests.system.check.cases import Case
 from tests.system.check.topic import KEPT, TOPIC, M, N, Topic
 

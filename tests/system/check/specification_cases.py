@@ -1,12 +1,12 @@
 """The same for the specification's invariants."""
 
 from labkit.system.check import EPILOGUE
-from labkit.system.check.chain import (
+from labkit.system.check.promises.chain import (
     AllNonEmptyLedgersInLedgerList,
     EntryOrderMaintained,
     OnlyOneLedgerOpenAtATime,
 )
-from labkit.system.check.specification import (
+from labkit.system.check.promises.specification import (
     AllAckedEntriesAreReadable,
     AllCommittedEntriesReachAckQuorum,
     AllEntriesOfClosedLedgerReachedWriteQuorum,
@@ -17,7 +17,7 @@ from labkit.system.check.specification import (
     TailFragmentsReachWriteQuorum,
     TypeOK,
 )
-from labkit.system.check.specification_end import (
+from labkit.system.check.promises.specification_end import (
     AllAckedValuesAreReadable,
     AllCommittedIdsAreReadable,
     LedgerIsClosed,

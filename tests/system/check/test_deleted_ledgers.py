@@ -4,16 +4,16 @@ import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.check import Outcome, broken, check_all
-from labkit.system.check.durability import AcknowledgedIsDurable
-from labkit.system.check.fencing import (
+from labkit.system.check.promise import Check
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.fencing import (
     FencedBookieRefusesTheWriter,
     FenceIsDurableBeforeItsAnswer,
     OneWriter,
 )
-from labkit.system.check.promise import Check
-from labkit.system.check.repair import RepairIsComplete
-from labkit.system.check.specification import NoDivergenceBetweenClientAndMetaData
-from labkit.system.check.specification_end import (
+from labkit.system.check.promises.repair import RepairIsComplete
+from labkit.system.check.promises.specification import NoDivergenceBetweenClientAndMetaData
+from labkit.system.check.promises.specification_end import (
     AllAckedValuesAreReadable,
     AllCommittedIdsAreReadable,
     LedgerIsClosed,

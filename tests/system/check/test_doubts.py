@@ -3,18 +3,18 @@
 import pytest
 
 from labkit.system.check import EPILOGUE, Outcome
-from labkit.system.check.absence import BriefAbsenceIsNoLoss
-from labkit.system.check.callers import StepsEnd
-from labkit.system.check.chain import OnlyOneLedgerOpenAtATime
-from labkit.system.check.durability import AcknowledgedIsDurable
-from labkit.system.check.fencing import FenceIsDurableBeforeItsAnswer
-from labkit.system.check.learning import ReadersLearnWhatIsConfirmed
-from labkit.system.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.system.check.promise import Check
-from labkit.system.check.reading import NothingBeyondLacIsRead
-from labkit.system.check.specification import NoOutOfOrderEntries, TypeOK
-from labkit.system.check.specification_end import LedgerIsClosed
-from labkit.system.check.writing import AckQuorumIsReached, WriteSetIsRight
+from labkit.system.check.promises.absence import BriefAbsenceIsNoLoss
+from labkit.system.check.promises.callers import StepsEnd
+from labkit.system.check.promises.chain import OnlyOneLedgerOpenAtATime
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.fencing import FenceIsDurableBeforeItsAnswer
+from labkit.system.check.promises.learning import ReadersLearnWhatIsConfirmed
+from labkit.system.check.promises.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
+from labkit.system.check.promises.reading import NothingBeyondLacIsRead
+from labkit.system.check.promises.specification import NoOutOfOrderEntries, TypeOK
+from labkit.system.check.promises.specification_end import LedgerIsClosed
+from labkit.system.check.promises.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.system.check.caller_cases import Answered
 from tests.system.check.cases import TOPIC, chain, written
 from tests.system.check.cluster_cases import gone, hung

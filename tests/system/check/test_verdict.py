@@ -1,10 +1,10 @@
 """A verdict as a reader sees it."""
 
 from labkit.system.check import Outcome, broken, check_all, explain
-from labkit.system.check.durability import AcknowledgedIsDurable
-from labkit.system.check.fencing import FenceIsDurableBeforeItsAnswer
-from labkit.system.check.specification import OnlyValidFragments
-from labkit.system.check.writing import LacAdvancesInOrder
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.fencing import FenceIsDurableBeforeItsAnswer
+from labkit.system.check.promises.specification import OnlyValidFragments
+from labkit.system.check.promises.writing import LacAdvancesInOrder
 from tests.system.check.cases import written
 from tests.system.check.story import B0, B1, B2, R, Story, W
 

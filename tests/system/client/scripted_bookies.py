@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.ledger_layout import HIERARCHICAL

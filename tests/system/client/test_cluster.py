@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint
 from labkit.system.model.entry import DigestType, decode_entry, make_digest

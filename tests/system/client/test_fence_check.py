@@ -21,7 +21,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every connection counts as made long after the ledger was created."""
     monkeypatch.setattr("labkit.system.client.fence_check._FASTEST_RETURN_S", 0.0)
     monkeypatch.setattr("labkit.system.client.fence_check._RETRY_S", 0.0)
-    monkeypatch.setattr("labkit.system.client.per_channel_bookie_client._RETRY_AFTER_S", 0.0)
+    monkeypatch.setattr(
+        "labkit.system.client.protocol.per_channel_bookie_client._RETRY_AFTER_S", 0.0
+    )
 
 
 def reads_of(script: Script) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from labkit.system.client.protocol_v3 import KnownLac, News
+from labkit.system.client.protocol.protocol_v3 import KnownLac, News
 from labkit.system.model.entry import encode_explicit_lac, make_digest
 from labkit.system.model.errors import BKNoSuchEntryException
 from labkit.worlds.sim.machine.loop import SimLoop

@@ -10,7 +10,7 @@ import pytest
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.lac_reads import LacReads
-from labkit.system.client.protocol_v3 import KnownLac, News
+from labkit.system.client.protocol.protocol_v3 import KnownLac, News
 from labkit.system.model.entry import (
     NO_ENTRY_ID,
     Entry,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.system.client.bookie_watcher import Quarantine
+from labkit.system.client.placement.bookie_watcher import Quarantine
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
     BKException,

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from labkit.system.client import protocol_v2
-from labkit.system.client.protocol_v2 import PerChannelBookieClientV2
+from labkit.system.client.protocol import protocol_v2
+from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.errors import (
     BKClientClosedException,

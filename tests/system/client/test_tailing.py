@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.until import DEADLINE_S, until_true

@@ -6,7 +6,7 @@ from labkit.system.model.entry import ENTRY_HEADER
 from labkit.system.model.layout import Field, Layout, Span
 from labkit.system.model.wire import ADD_REQUEST, ANSWER, READ_REQUEST
 from labkit.system.storage.entry_log import LEDGERS_MAP_HEADER, LEDGERS_MAP_ITEM, LOG_HEADER
-from labkit.system.storage.index import INDEX_HEADER
+from labkit.system.storage.index.ledger_index import INDEX_HEADER
 from labkit.system.storage.journal import JOURNAL_HEADER, PADDING_HEADER, RECORD_HEADER
 from labkit.system.storage.log_mark import LAST_MARK
 

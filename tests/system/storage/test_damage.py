@@ -9,7 +9,7 @@ from labkit.system.model.errors import (
     NoEntryException,
     StorageDamagedException,
 )
-from labkit.system.storage.index import index_path
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.log_mark import read_last_mark
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import add, entry, open_store

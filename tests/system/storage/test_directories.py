@@ -6,7 +6,7 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.garbage import deleted_ledgers
-from labkit.system.storage.index import ledger_ids_on_disk
+from labkit.system.storage.index.ledger_index import ledger_ids_on_disk
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.log_mark import START, read_last_mark
 from labkit.system.storage.store import LedgerStore

@@ -8,7 +8,7 @@ import pytest
 
 from labkit.system.model.errors import LedgerFencedException, NoEntryException
 from labkit.system.storage.entry_log import log_ids
-from labkit.system.storage.index import index_path
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, Fuse
 from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost

@@ -6,7 +6,7 @@ from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
 from labkit.system.storage.entry_locations import entry_places
 from labkit.system.storage.entry_log import location_of
-from labkit.system.storage.index import LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation, torn
 from labkit.worlds.sim.settings.bookie_script import entry_bytes

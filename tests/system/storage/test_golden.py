@@ -13,7 +13,7 @@ from labkit.system.storage.entry_log import (
     read_ledgers_map,
     scan_entry_log,
 )
-from labkit.system.storage.index import LedgerIndex, ledger_ids_on_disk
+from labkit.system.storage.index.ledger_index import LedgerIndex, ledger_ids_on_disk
 from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import START, LogMark, read_last_mark

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.system.storage.index import (
+from labkit.system.storage.index.ledger_index import (
     LedgerIndex,
     fits_header,
     index_folders,
@@ -14,8 +14,8 @@ from labkit.system.storage.index import (
 from labkit.system.storage.xray import index_slots
 from labkit.worlds.live.disk import RealDisk, RealFile
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
+from tests.system.storage.index.test_ledger_index import PAGE_SIZE, index_with
 from tests.system.storage.support import KEY
-from tests.system.storage.test_index import PAGE_SIZE, index_with
 
 
 def written_by(index: LedgerIndex, disk: SimDisk) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ import pytest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.layout import Span
 from labkit.system.storage.entry_log import LOG_HEADER, location_of, log_ids
-from labkit.system.storage.index import DATA_OFFSET, LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.system.storage.journal import LEDGER_KEY, fence_record, journal_ids, ledger_key_record
 from labkit.system.storage.xray import (
     Frame,

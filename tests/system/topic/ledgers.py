@@ -5,9 +5,9 @@ from typing import cast
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry, by_appender
-from labkit.system.topic.chain import Position
-from labkit.system.topic.chain_reader import StoredEntry
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 NAME = "persistent://public/default/t"

@@ -8,12 +8,12 @@ import pytest
 from labkit.system.check import broken, check_all
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import NOWHERE, Position
-from labkit.system.topic.chain_reader import StoredEntry
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import NOWHERE, Position
+from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.chain.formats import CursorNode, decode_cursor_node, decode_position
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursor import ManagedCursor
-from labkit.system.topic.formats import CursorNode, decode_cursor_node, decode_position
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path
 from labkit.worlds.sim.explore.scenarios.storm import storm

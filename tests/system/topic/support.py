@@ -5,7 +5,7 @@ from typing import Any
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.consumer import Consumer
 from labkit.system.topic.messages import Message
-from labkit.system.topic.producer import Producer
+from labkit.system.topic.producing.producer import Producer
 
 HOUR_MS = 3_600_000
 

@@ -7,11 +7,11 @@ import pytest
 
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.topic.append_queue import PendingEntry
-from labkit.system.topic.publishing import NO_POSITION, ProducerBusyError, ProducerNames
+from labkit.system.topic.producing.publishing import NO_POSITION, ProducerBusyError, ProducerNames
 from tests.system.client.memory_store import MemoryStore
 from tests.system.topic.ledgers import PlayedLedger
-from tests.system.topic.test_deduplication import chunk
-from tests.system.topic.test_publishing import Sender, Topic, deduplicated, plain, turns
+from tests.system.topic.producing.test_deduplication import chunk
+from tests.system.topic.producing.test_publishing import Sender, Topic, deduplicated, plain, turns
 
 FENCED = BKLedgerFencedException("fenced")
 

@@ -14,7 +14,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.append_queue import AwaitedEntry
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (
     OutgoingMessage,
@@ -22,7 +22,7 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
 )
-from labkit.system.topic.producer import Batching, PartitionProducer, Producer
+from labkit.system.topic.producing.producer import Batching, PartitionProducer, Producer
 from labkit.system.trace.recorder import Recorder, Row
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.topic.ledgers import NAME, PlayedLedger

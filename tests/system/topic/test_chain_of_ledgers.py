@@ -15,9 +15,9 @@ from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.settings.triggers import At, On

@@ -8,8 +8,8 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKNoSuchEntryException, BKReadException
-from labkit.system.topic.chain import LedgerChain, LedgerInfo, Position
-from labkit.system.topic.chain_reader import ChainReader, StoredEntry
+from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
 
 
 class PlayedReader:

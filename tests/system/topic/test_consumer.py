@@ -11,7 +11,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from tests.system.topic.support import numbered, receive_all, send_all
 from tests.until import until_true

@@ -15,7 +15,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from tests.system.topic.simulated import SMALL, tell
 from tests.system.topic.support import HOUR_MS, numbered, receive_all, send_all

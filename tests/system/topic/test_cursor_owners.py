@@ -8,10 +8,10 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain import Position
-from labkit.system.topic.cursor_store import CursorStore
-from labkit.system.topic.formats import IN_NODE
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.formats import IN_NODE
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.settings.triggers import At, On

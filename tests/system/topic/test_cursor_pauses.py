@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from labkit.system.model.errors import BKLedgerClosedException, BKWriteException, LabkitError
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import LedgerChain, LedgerInfo
-from labkit.system.topic.cursor import ManagedCursor
-from labkit.system.topic.cursor_store import CursorStore
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.cursors.cursor import ManagedCursor
+from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.worlds.sim.machine.loop import SimLoop
 
 FAILED = BKWriteException("no bookie answers")

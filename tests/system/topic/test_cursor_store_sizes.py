@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.metadata.store import NodeTooLargeError
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import NOWHERE
-from labkit.system.topic.cursor_store import LARGEST_CURSOR_PROPERTIES
-from labkit.system.topic.formats import IN_NODE, CursorNode
-from tests.system.topic.test_cursor_store import Kept, at
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import NOWHERE
+from labkit.system.topic.chain.formats import IN_NODE, CursorNode
+from labkit.system.topic.cursors.cursor_store import LARGEST_CURSOR_PROPERTIES
+from tests.system.topic.cursors.test_cursor_store import Kept, at
 
 LARGE_BATCH = int("10" * 32_768, 2)
 """Of a batch of 65,536 messages each second one is left."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from labkit.system.topic.chain import Position
-from labkit.system.topic.chain_reader import StoredEntry
-from labkit.system.topic.deduplication import LARGEST_SEQUENCE_ID, Deduplication
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.producing.deduplication import LARGEST_SEQUENCE_ID, Deduplication
 from tests.system.topic.ledgers import PlayedCursor, PlayedLedger
-from tests.system.topic.test_deduplication import HOUR_S, message, opened, run
+from tests.system.topic.producing.test_deduplication import HOUR_S, message, opened, run
 
 
 class Name(str):

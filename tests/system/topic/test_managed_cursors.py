@@ -4,13 +4,13 @@ import pytest
 
 from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerClosedException, BKReadException
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import LedgerChain, LedgerInfo
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo
+from labkit.system.topic.chain.formats import IN_NODE, CursorNode, encode_cursor_node
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursor import ManagedCursor, Start
-from labkit.system.topic.cursors import ManagedCursors
-from labkit.system.topic.formats import IN_NODE, CursorNode, encode_cursor_node
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.cursors.cursor import ManagedCursor, Start
+from labkit.system.topic.cursors.cursors import ManagedCursors
 from tests.system.topic.clients import PlayedClient
 
 PATH = "/managed-ledgers/public/default/persistent/t"

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKLedgerClosedException, BKNotEnoughBookiesException
 from labkit.system.model.ledger import LedgerState

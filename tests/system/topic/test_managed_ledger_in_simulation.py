@@ -16,10 +16,10 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.system.topic.chain import Position
-from labkit.system.topic.chain_store import ChainStore, read_chain
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.chain_store import ChainStore, read_chain
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.trace import Trace
 from tests.system.topic.simulated import PATH, SMALL, TOPIC, opened, read_all, stored, tell

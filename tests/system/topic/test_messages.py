@@ -25,7 +25,7 @@ from labkit.system.topic.names import (
     partition_of,
     partitions_path,
 )
-from labkit.system.topic.producer import java_string_hash
+from labkit.system.topic.producing.producer import java_string_hash
 from tests.system.topic.support import field
 
 

@@ -10,7 +10,7 @@ import pytest
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKReadException
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursors import ManagedCursors
+from labkit.system.topic.cursors.cursors import ManagedCursors
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.scenario.faults import PowerCut
 from labkit.worlds.sim.settings.triggers import At

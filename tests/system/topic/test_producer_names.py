@@ -2,7 +2,7 @@
 
 import asyncio
 
-from labkit.system.topic.publishing import ProducerNames
+from labkit.system.topic.producing.publishing import ProducerNames
 from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
 
 

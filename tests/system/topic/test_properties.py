@@ -4,7 +4,7 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKLedgerClosedException
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from tests.system.topic.simulated import opened, read_all, stored, tell
 
 

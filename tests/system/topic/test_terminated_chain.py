@@ -4,7 +4,7 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import MetadataUnavailableError
-from labkit.system.topic.chain_store import ManagedLedgerTerminatedError
+from labkit.system.topic.chain.chain_store import ManagedLedgerTerminatedError
 from labkit.worlds.sim.trace import Trace
 from tests.system.topic.simulated import opened, read_all, stored, tell
 

@@ -10,12 +10,12 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.ledger import LedgerState
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.formats import decode_chain
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.formats import decode_chain
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.names import managed_ledger_path
-from labkit.system.topic.producer import Batching, java_string_hash
+from labkit.system.topic.producing.producer import Batching, java_string_hash
 from labkit.system.topic.topic import NoTopicError, Topic, TopicExistsError, partition_count
 from tests.system.topic.support import HOUR_MS, Clock, field, numbered, receive_all, send_all
 

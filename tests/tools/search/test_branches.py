@@ -12,7 +12,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Write
 from tools.search.branches import PACKAGES, modules, shares, watched
 
-QUORUM = "system/client/quorum.py"
+QUORUM = "client/quorum.py"
 
 
 def test_what_is_watched_says_which_way_it_went() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import labkit
+import labkit.system
 from tools.search import code_version as module
 from tools.search.code_version import PACKAGES, CodeVersion, code_version
 
@@ -26,7 +26,7 @@ def first() -> int:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small protocol, which stands for the real one; in no repository."""
-    root = tmp_path / "labkit"
+    root = tmp_path / "system"
     for package in PACKAGES:
         (root / package).mkdir(parents=True)
         (root / package / "module.py").write_text(SOURCE)
@@ -42,7 +42,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def test_the_packages_are_there() -> None:
-    assert all((Path(labkit.__file__).parent / package).is_dir() for package in PACKAGES)
+    assert all((Path(labkit.system.__file__).parent / package).is_dir() for package in PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -102,7 +102,7 @@ def test_a_change_in_a_zip_file_is_another_version(
 
     def zipped() -> CodeVersion:
         archive = Path(shutil.make_archive(str(root), "zip", root.parent, root.name))
-        monkeypatch.setattr(module, "_ROOT", zipfile.Path(archive, "labkit/"))
+        monkeypatch.setattr(module, "_ROOT", zipfile.Path(archive, "system/"))
         return version()
 
     assert zipped() == in_folder
@@ -113,5 +113,5 @@ def test_a_change_in_a_zip_file_is_another_version(
 def test_without_source_there_is_no_version(root: Path) -> None:
     for path in (root / "client").iterdir():
         path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"the source of labkit\.client is not in"):
+    with pytest.raises(FileNotFoundError, match=r"the source of labkit\.system\.client is not in"):
         version()

@@ -25,9 +25,7 @@ def state() -> SearchState:
         Count(CodeVersion("aaa", "commit a"), 500_000, 7, 3600.0),
         Count(CodeVersion("bbb", "commit b"), 1000, 250, 180.0),
     ]
-    return SearchState(
-        "", 501_000, counts, aim, {"system/client/quorum.py": frozenset({(45, 46)})}, 0
-    )
+    return SearchState("", 501_000, counts, aim, {"client/quorum.py": frozenset({(45, 46)})}, 0)
 
 
 def test_the_report_counts_by_version_of_the_code() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from labkit.system.model.errors import LedgerFencedException, StorageDamagedException
-from labkit.system.storage.index import index_path
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.views.shell.folders import ShellError, open_folders
 from labkit.views.shell.rebuild import rebuild_index
 from tests.system.storage.support import (

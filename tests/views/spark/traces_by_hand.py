@@ -1,4 +1,4 @@
-"""The answers of `labkit.views.spark.traces`, computed a second way: one walk through the events."""
+"""The answers of `labkit.views.spark.traces`, computed a second way: by one walk."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

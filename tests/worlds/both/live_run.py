@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Row
 from labkit.worlds.live.processes.cluster import LocalCluster

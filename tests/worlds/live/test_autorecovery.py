@@ -19,7 +19,7 @@ from labkit.system.autorecovery.underreplication import (
 )
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.reads import BookieReads
 from labkit.system.metadata.place import MetadataPlace
 from labkit.system.metadata.racks import RACKS

@@ -7,12 +7,12 @@ from typing import NoReturn
 import pytest
 
 from labkit.system.check import broken, check_all
-from labkit.system.check.health import EveryErrorIsExpected
+from labkit.system.check.promises.health import EveryErrorIsExpected
 from labkit.system.client.ensemble_change import EnsembleChange
-from labkit.system.client.per_channel_bookie_client import PerChannelBookieClient
-from labkit.system.topic import deduplication
-from labkit.system.topic.cursor import ManagedCursor
-from labkit.system.topic.publishing import TopicPublisher
+from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
+from labkit.system.topic.cursors.cursor import ManagedCursor
+from labkit.system.topic.producing import deduplication
+from labkit.system.topic.producing.publishing import TopicPublisher
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.process import NodeClock, Process
 from labkit.worlds.sim.run import run

@@ -183,7 +183,7 @@ check("storage_path.location", location_of)
 # Now find the entry by hand, with nothing but the disk. First the index: the location of entry *e* is at byte 1024 + 8 *e*, so nothing has to be searched.
 
 # %%
-from labkit.system.storage.index import index_path
+from labkit.system.storage.index.ledger_index import index_path
 
 disk = bookie.machine.ledgers[0]
 slot = disk.open(index_path(7)).read(1024 + 8 * 1, 8)
@@ -367,7 +367,7 @@ ask(7, 1)
 # | --- | --- |
 # | `system/storage/memtable.py` | `EntryMemTable`; full at `skipListSizeLimit`, 64 MiB |
 # | `system/storage/entry_log.py` | `DefaultEntryLogger`; a new file at `logSizeLimit`, 1 GiB; a file for each ledger instead with `entryLogPerLedgerEnabled` |
-# | `system/storage/index.py` | `LedgerCacheImpl`, `IndexPersistenceMgr`; `pageSize` 8192, `pageLimit`, `openFileLimit` |
+# | `system/storage/index/ledger_index.py` | `LedgerCacheImpl`, `IndexPersistenceMgr`; `pageSize` 8192, `pageLimit`, `openFileLimit` |
 # | all together | `SortedLedgerStorage`, the default of BookKeeper itself. Pulsar sets `DbLedgerStorage`: the same entry logs, but the index in RocksDB |
 #
 # BookKeeper writes the index *before* it syncs the entry log, so after a crash an index may point at nothing until replay repairs it. labkit syncs the entry log first.

@@ -31,7 +31,7 @@ from labkit.course.runs.cursor_cases import Ack, after
 from labkit.course.runs.topic_world import folders_of, in_a_cluster, lineage_of
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.shell.lineage import find_lineage
 from labkit.views.widgets import MessageIdLineage

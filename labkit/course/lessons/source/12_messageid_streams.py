@@ -61,7 +61,7 @@ parameters("12", globals())
 assert source in ("sample", "live"), f"source is {source!r}; it may be 'sample' or 'live'"
 
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.worlds.live.processes.cluster import LocalCluster
 

@@ -36,9 +36,9 @@ from labkit.course.lessons import check, compare, hint, parameters, predict, sta
 
 # %%
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producer import Batching
+from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.spark import flights, gaps, streams
 from labkit.views.spark.picture import message_id_picture

@@ -30,7 +30,7 @@ from labkit import Cluster, On, Recover, Scenario, Write, run
 from labkit.course.lessons import check, compare, hint, parameters, predict
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
-from labkit.system.check.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import search

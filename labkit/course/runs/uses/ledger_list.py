@@ -1,7 +1,7 @@
 """The ledgers that a program has written, oldest first, in one node of the metadata store.
 
-The same idea as a topic's chain (`labkit.system.topic.chain_store`): a ledger has one writer and ends
-once, so a program that goes on needs a list of ledgers; and since the list is replaced by
+The same idea as a topic's chain (`labkit.system.topic.chain.chain_store`): a ledger has one writer
+and ends once, so a program that goes on needs a list of ledgers; and since the list is replaced by
 compare-and-set, of two programs that go on at the same time one gets its ledger in.
 """
 

@@ -2,12 +2,10 @@
 
     skeleton        what the learner's file begins as: the contract of each part
     track           the steps in their order
-    journal_step    step 1: what is tried beside the worlds below, and the step's texts
-    memtable_step, entry_log_step, index_step, checkpoint_step, replay_step     steps 2 to 6
+    steps/          the seven steps
     journal_part    the learner's journal as labkit sees it
     memtable_part, entry_log_part, index_part, checkpoint_part, replay_part     the other parts
     process         the learner's store as a process: `labkit bookie --store mybookie.py`
-    process_step    step 7: what a process of a live cluster promises
     served          what step 7 tries: SIGKILL, a restart, and the files that are left
     store           labkit's store with the learner's parts
     inside          crashes, orders and storms, the same for every step

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from labkit.course.workshop.learner import Learner, Yours
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.index import VERSION, LedgerIndex, WrittenIndex, index_path
+from labkit.system.storage.index.ledger_index import VERSION, LedgerIndex, WrittenIndex, index_path
 
 UNREADABLE = (ValueError, struct.error)
 """What `load` raises for a header that makes no sense."""

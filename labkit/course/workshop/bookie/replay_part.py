@@ -2,7 +2,7 @@
 
 from labkit.course.workshop.learner import Learner
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.index import LedgerIndex
+from labkit.system.storage.index.ledger_index import LedgerIndex
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore

@@ -13,7 +13,7 @@ from labkit.course.workshop.bookie.journal_part import LearnersJournal
 from labkit.course.workshop.bookie.memtable_part import LearnersMemtable
 from labkit.course.workshop.bookie.replay_part import ReplayingStore
 from labkit.course.workshop.learner import Learner
-from labkit.system.storage.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.store import LedgerStore
 
 T = TypeVar("T")

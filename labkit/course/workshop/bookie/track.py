@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from labkit.course.workshop.bookie.process_step import BEFORE
-from labkit.course.workshop.bookie.process_step import STEP as LAST
+from labkit.course.workshop.bookie.steps.process_step import BEFORE
+from labkit.course.workshop.bookie.steps.process_step import STEP as LAST
 from labkit.course.workshop.step import Track
 
 _HERE = Path(__file__).parent

@@ -6,16 +6,10 @@
     runs            small clusters with faults, and storms by their seeds
     trials          what the steps share: runs that must end well, every order, counts
     track           the steps in their order
-    append_step     step 1: write sets, quorums, the order of confirmations
-    lac_step        step 2: LastAddConfirmed in the entries, and from enough bookies
-    read_step       step 3: another copy, and a proof of absence; reading has its cases
-    change_step     step 4: ensemble change
-    close_step      step 5: the end of a ledger, and of a writer that is fenced
-    recover_step    step 6: recovery of another client's ledger
+    steps/          the seven steps; `reading` has the cases of step 3
     ledgers         step 7 imports it: ids and metadata of new ledgers
     program         the learner's program over a client's connections, in either world
     program_runs    that program in small simulated clusters
-    program_step    step 7: what a program of a live cluster promises
     process         the program as a process: `labkit client`
     running         such a process seen from outside: its lines, SIGSTOP, its end
     served          what step 7 tries in a live cluster: SIGKILL, a take-over, other readers

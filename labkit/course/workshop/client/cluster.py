@@ -1,8 +1,8 @@
 """The cluster as a learner's client sees it: requests to single bookies, and versioned metadata.
 
 Which bookie to ask, how many answers are enough and what an error proves is the learner's part.
-Everything that is asked and answered here is reported to the trace, so that `labkit.system.check` judges
-the learner's client as it judges labkit's.
+Everything that is asked and answered here is reported to the trace, so that `labkit.system.check`
+judges the learner's client as it judges labkit's.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from labkit.system.model.errors import BKException, LabkitError
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.missing_part import MissingPart
 from labkit.system.trace.log import TraceLog
-from labkit.views.shell.cluster import ledgermetadata, readledger
+from labkit.views.shell.cluster.state import ledgermetadata, readledger
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeNotStartedError
 from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted

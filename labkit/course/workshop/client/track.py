@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from labkit.course.workshop.client.append_step import APPEND
-from labkit.course.workshop.client.change_step import CHANGE
-from labkit.course.workshop.client.close_step import CLOSE
-from labkit.course.workshop.client.lac_step import LAST_ADD_CONFIRMED
-from labkit.course.workshop.client.program_step import PROGRAM
-from labkit.course.workshop.client.read_step import READ
-from labkit.course.workshop.client.recover_step import RECOVER
+from labkit.course.workshop.client.steps.append_step import APPEND
+from labkit.course.workshop.client.steps.change_step import CHANGE
+from labkit.course.workshop.client.steps.close_step import CLOSE
+from labkit.course.workshop.client.steps.lac_step import LAST_ADD_CONFIRMED
+from labkit.course.workshop.client.steps.program_step import PROGRAM
+from labkit.course.workshop.client.steps.read_step import READ
+from labkit.course.workshop.client.steps.recover_step import RECOVER
 from labkit.course.workshop.step import Track
 
 _HERE = Path(__file__).parent

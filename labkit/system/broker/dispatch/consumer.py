@@ -17,8 +17,8 @@ from labkit.system.broker.protocol.connection import Connection
 from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
-from labkit.system.topic.chain import Position
-from labkit.system.topic.formats import words_of
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.formats import words_of
 
 MOST_PENDING = 50_000
 """Unacknowledged entries, in Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer)."""

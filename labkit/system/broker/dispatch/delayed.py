@@ -8,7 +8,7 @@ In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 
 import heapq
 
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 
 
 class Delayed:

@@ -26,8 +26,8 @@ from labkit.system.broker.dispatch.key_shared import KeyShared
 from labkit.system.broker.dispatch.shared import Shared
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain import Position
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000

@@ -13,8 +13,8 @@ from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext, Dispatcher, after
 from labkit.system.broker.dispatch.exclusive import Exclusive
 from labkit.system.broker.dispatch.failover import Failover
-from labkit.system.topic.chain import Position
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 

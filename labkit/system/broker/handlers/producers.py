@@ -32,10 +32,10 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandSuccess,
     ServerError,
 )
-from labkit.system.topic.deduplication import LARGEST_SEQUENCE_ID
 from labkit.system.topic.messages import is_whole, replication_clusters
 from labkit.system.topic.names import check_name
-from labkit.system.topic.publishing import ProducerBusyError, Send
+from labkit.system.topic.producing.deduplication import LARGEST_SEQUENCE_ID
+from labkit.system.topic.producing.publishing import ProducerBusyError, Send
 
 _NOT_REPLICATED = "__local__"
 """The name that clients send for "no other cluster"."""

@@ -24,9 +24,9 @@ from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.metadata.store import BadVersionError, NoNodeError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
+from labkit.system.topic.chain.formats import DamagedNodeError
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.deletion import is_marked, mark, unmark
-from labkit.system.topic.formats import DamagedNodeError
-from labkit.system.topic.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.names import (
     managed_ledger_path,
     namespace_of,

@@ -23,10 +23,9 @@ from labkit.system.metadata.store import (
     NoNodeError,
 )
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.acknowledged import CursorState
-from labkit.system.topic.chain import NOWHERE
-from labkit.system.topic.deduplication import CURSOR_NAME
-from labkit.system.topic.formats import (
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import NOWHERE
+from labkit.system.topic.chain.formats import (
     IN_NODE,
     CursorNode,
     DamagedNodeError,
@@ -42,6 +41,7 @@ from labkit.system.topic.names import (
     partitions_path,
 )
 from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_topic
+from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
 """Cursors of a broker, which each partition gets by itself."""

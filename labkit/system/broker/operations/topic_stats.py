@@ -17,9 +17,9 @@ from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import AttachedProducer, BrokerTopic
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ProducerAccessMode
-from labkit.system.topic.acknowledged import Range
-from labkit.system.topic.chain import LedgerInfo, Position
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.chain.acknowledged import Range
+from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 Stats = dict[str, Any]

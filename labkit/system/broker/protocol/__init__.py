@@ -1,1 +1,11 @@
-"""."""
+"""A client's connection to the broker, from bytes to commands.
+
+    frames          bytes <-> a command and the message behind it
+    connection      passes each command to its handler; writes the answers of a turn together
+    backpressure    stops reading from a client whose requests pile up
+    authentication  who a client is, and how long that is valid
+    authorization   what a role may do
+    refusals        the answers to commands that this broker does not serve
+
+This package knows no topics.  Read `frames` and `connection` first.
+"""

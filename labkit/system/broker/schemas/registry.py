@@ -1,7 +1,7 @@
 """Schemas of a topic's messages, by version.
 
 All partitions of a topic share its schemas.  A producer that brings a known schema gets its
-version; a new one must fit the earlier ones as the namespace's strategy says (`schema_checks`), by
+version; a new one must fit the earlier ones as the namespace's strategy says (`checks`), by
 default FULL.  A consumer brings a schema to read with: while the topic has one it is only compared,
 never stored.
 

@@ -40,7 +40,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import IndexEntry, SchemaEntry, SchemaInfo, SchemaLocator
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.config import ManagedLedgerConfig
 
 NO_NODE = -1

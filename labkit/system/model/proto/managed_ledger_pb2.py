@@ -24,41 +24,41 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'labkit/system/model/proto/managed_ledger.proto\x12\x15labkit.managed_ledger\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"Z\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x33\n\nproperties\x18\x02 \x03(\x0b\x32\x1f.labkit.managed_ledger.KeyValue\"\xb6\x01\n\x0eOffloadContext\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12\x44\n\x0e\x64riverMetadata\x18\x06 \x01(\x0b\x32,.labkit.managed_ledger.OffloadDriverMetadata\"\xea\x02\n\x11ManagedLedgerInfo\x12G\n\nledgerInfo\x18\x01 \x03(\x0b\x32\x33.labkit.managed_ledger.ManagedLedgerInfo.LedgerInfo\x12\x45\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12\x33\n\nproperties\x18\x03 \x03(\x0b\x32\x1f.labkit.managed_ledger.KeyValue\x1a\x8f\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12=\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32%.labkit.managed_ledger.OffloadContext\"\x92\x01\n\x0cMessageRange\x12@\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12@\n\rupperEndpoint\x18\x02 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\"o\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12;\n\x08position\x18\x01 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x96\x03\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12\x46\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32#.labkit.managed_ledger.MessageRange\x12\x37\n\nproperties\x18\x05 \x03(\x0b\x32#.labkit.managed_ledger.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12[\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32\x34.labkit.managed_ledger.BatchedEntryDeletionIndexInfo\x12?\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32%.labkit.managed_ledger.StringProperty\"\xf1\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x46\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32#.labkit.managed_ledger.MessageRange\x12\x37\n\nproperties\x18\x04 \x03(\x0b\x32#.labkit.managed_ledger.LongProperty\x12[\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x05 \x03(\x0b\x32\x34.labkit.managed_ledger.BatchedEntryDeletionIndexInfo\x12J\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32\".labkit.managed_ledger.LongListMap\x12\x14\n\x0bpartsBefore\x18\xe8\x07 \x01(\x05\"v\n\x19ManagedLedgerInfoMetadata\x12?\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32&.labkit.managed_ledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.labkit/system/model/proto/managed_ledger.proto\x12\x15labkit.managed_ledger\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"Z\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x33\n\nproperties\x18\x02 \x03(\x0b\x32\x1f.labkit.managed_ledger.KeyValue\"\xb6\x01\n\x0eOffloadContext\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12\x44\n\x0e\x64riverMetadata\x18\x06 \x01(\x0b\x32,.labkit.managed_ledger.OffloadDriverMetadata\"\xea\x02\n\x11ManagedLedgerInfo\x12G\n\nledgerInfo\x18\x01 \x03(\x0b\x32\x33.labkit.managed_ledger.ManagedLedgerInfo.LedgerInfo\x12\x45\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12\x33\n\nproperties\x18\x03 \x03(\x0b\x32\x1f.labkit.managed_ledger.KeyValue\x1a\x8f\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12=\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32%.labkit.managed_ledger.OffloadContext\"\x92\x01\n\x0cMessageRange\x12@\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12@\n\rupperEndpoint\x18\x02 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\"o\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12;\n\x08position\x18\x01 \x02(\x0b\x32).labkit.managed_ledger.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x96\x03\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12\x46\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32#.labkit.managed_ledger.MessageRange\x12\x37\n\nproperties\x18\x05 \x03(\x0b\x32#.labkit.managed_ledger.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12[\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32\x34.labkit.managed_ledger.BatchedEntryDeletionIndexInfo\x12?\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32%.labkit.managed_ledger.StringProperty\"\xf1\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x46\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32#.labkit.managed_ledger.MessageRange\x12\x37\n\nproperties\x18\x04 \x03(\x0b\x32#.labkit.managed_ledger.LongProperty\x12[\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x05 \x03(\x0b\x32\x34.labkit.managed_ledger.BatchedEntryDeletionIndexInfo\x12J\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32\".labkit.managed_ledger.LongListMap\x12\x14\n\x0bpartsBefore\x18\xe8\x07 \x01(\x05\"v\n\x19ManagedLedgerInfoMetadata\x12?\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32&.labkit.managed_ledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'labkit.system.model.proto.managed_ledger_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COMPRESSIONTYPE']._serialized_start=2104
-  _globals['_COMPRESSIONTYPE']._serialized_end=2172
-  _globals['_NESTEDPOSITIONINFO']._serialized_start=66
-  _globals['_NESTEDPOSITIONINFO']._serialized_end=121
-  _globals['_KEYVALUE']._serialized_start=123
-  _globals['_KEYVALUE']._serialized_end=161
-  _globals['_OFFLOADDRIVERMETADATA']._serialized_start=163
-  _globals['_OFFLOADDRIVERMETADATA']._serialized_end=253
-  _globals['_OFFLOADCONTEXT']._serialized_start=256
-  _globals['_OFFLOADCONTEXT']._serialized_end=438
-  _globals['_MANAGEDLEDGERINFO']._serialized_start=441
-  _globals['_MANAGEDLEDGERINFO']._serialized_end=803
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=660
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=803
-  _globals['_MESSAGERANGE']._serialized_start=806
-  _globals['_MESSAGERANGE']._serialized_end=952
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=954
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1065
-  _globals['_LONGLISTMAP']._serialized_start=1067
-  _globals['_LONGLISTMAP']._serialized_end=1109
-  _globals['_LONGPROPERTY']._serialized_start=1111
-  _globals['_LONGPROPERTY']._serialized_end=1154
-  _globals['_STRINGPROPERTY']._serialized_start=1156
-  _globals['_STRINGPROPERTY']._serialized_end=1201
-  _globals['_MANAGEDCURSORINFO']._serialized_start=1204
-  _globals['_MANAGEDCURSORINFO']._serialized_end=1610
-  _globals['_POSITIONINFO']._serialized_start=1613
-  _globals['_POSITIONINFO']._serialized_end=1982
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=1984
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2102
+  _globals['_COMPRESSIONTYPE']._serialized_start=2111
+  _globals['_COMPRESSIONTYPE']._serialized_end=2179
+  _globals['_NESTEDPOSITIONINFO']._serialized_start=73
+  _globals['_NESTEDPOSITIONINFO']._serialized_end=128
+  _globals['_KEYVALUE']._serialized_start=130
+  _globals['_KEYVALUE']._serialized_end=168
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_start=170
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_end=260
+  _globals['_OFFLOADCONTEXT']._serialized_start=263
+  _globals['_OFFLOADCONTEXT']._serialized_end=445
+  _globals['_MANAGEDLEDGERINFO']._serialized_start=448
+  _globals['_MANAGEDLEDGERINFO']._serialized_end=810
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=667
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=810
+  _globals['_MESSAGERANGE']._serialized_start=813
+  _globals['_MESSAGERANGE']._serialized_end=959
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=961
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1072
+  _globals['_LONGLISTMAP']._serialized_start=1074
+  _globals['_LONGLISTMAP']._serialized_end=1116
+  _globals['_LONGPROPERTY']._serialized_start=1118
+  _globals['_LONGPROPERTY']._serialized_end=1161
+  _globals['_STRINGPROPERTY']._serialized_start=1163
+  _globals['_STRINGPROPERTY']._serialized_end=1208
+  _globals['_MANAGEDCURSORINFO']._serialized_start=1211
+  _globals['_MANAGEDCURSORINFO']._serialized_end=1617
+  _globals['_POSITIONINFO']._serialized_start=1620
+  _globals['_POSITIONINFO']._serialized_end=1989
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=1991
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2109
 # @@protoc_insertion_point(module_scope)

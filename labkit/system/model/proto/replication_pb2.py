@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$labkit/system/model/proto/replication.proto\x12\x12labkit.replication\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03\"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03\"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+labkit/system/model/proto/replication.proto\x12\x12labkit.replication\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03\"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03\"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'labkit.system.model.proto.replication_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=60
-  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=124
-  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=126
-  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=187
-  _globals['_LOCKDATAFORMAT']._serialized_start=189
-  _globals['_LOCKDATAFORMAT']._serialized_end=223
-  _globals['_AUDITORVOTEFORMAT']._serialized_start=225
-  _globals['_AUDITORVOTEFORMAT']._serialized_end=262
-  _globals['_CHECKALLLEDGERSFORMAT']._serialized_start=264
-  _globals['_CHECKALLLEDGERSFORMAT']._serialized_end=317
-  _globals['_REPLICASCHECKFORMAT']._serialized_start=319
-  _globals['_REPLICASCHECKFORMAT']._serialized_end=368
-  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_start=370
-  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_end=433
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=67
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=131
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=133
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=194
+  _globals['_LOCKDATAFORMAT']._serialized_start=196
+  _globals['_LOCKDATAFORMAT']._serialized_end=230
+  _globals['_AUDITORVOTEFORMAT']._serialized_start=232
+  _globals['_AUDITORVOTEFORMAT']._serialized_end=269
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_start=271
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_end=324
+  _globals['_REPLICASCHECKFORMAT']._serialized_start=326
+  _globals['_REPLICASCHECKFORMAT']._serialized_end=375
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_start=377
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_end=440
 # @@protoc_insertion_point(module_scope)

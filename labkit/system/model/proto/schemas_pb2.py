@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n labkit/system/model/proto/schemas.proto\x12\x0elabkit.schemas\"1\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"[\n\nIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12.\n\x08position\x18\x02 \x02(\x0b\x32\x1c.labkit.schemas.PositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"d\n\rSchemaLocator\x12(\n\x04info\x18\x01 \x02(\x0b\x32\x1a.labkit.schemas.IndexEntry\x12)\n\x05index\x18\x02 \x03(\x0b\x32\x1a.labkit.schemas.IndexEntry\"M\n\x0bSchemaEntry\x12\x13\n\x0bschema_data\x18\x02 \x02(\x0c\x12)\n\x05index\x18\x05 \x03(\x0b\x32\x1a.labkit.schemas.IndexEntry\"\xa1\x04\n\nSchemaInfo\x12\x11\n\tschema_id\x18\x01 \x02(\t\x12\x0c\n\x04user\x18\x02 \x02(\t\x12\x33\n\x04type\x18\x03 \x02(\x0e\x32%.labkit.schemas.SchemaInfo.SchemaType\x12\x0e\n\x06schema\x18\x04 \x02(\x0c\x12\x11\n\ttimestamp\x18\x05 \x02(\x03\x12\x0f\n\x07\x64\x65leted\x18\x06 \x02(\x08\x12\x36\n\x05props\x18\x07 \x03(\x0b\x32\'.labkit.schemas.SchemaInfo.KeyValuePair\x1a*\n\x0cKeyValuePair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xa4\x02\n\nSchemaType\x12\x08\n\x04NONE\x10\x01\x12\n\n\x06STRING\x10\x02\x12\x08\n\x04JSON\x10\x03\x12\x0c\n\x08PROTOBUF\x10\x04\x12\x08\n\x04\x41VRO\x10\x05\x12\x0b\n\x07\x42OOLEAN\x10\x06\x12\x08\n\x04INT8\x10\x07\x12\t\n\x05INT16\x10\x08\x12\t\n\x05INT32\x10\t\x12\t\n\x05INT64\x10\n\x12\t\n\x05\x46LOAT\x10\x0b\x12\n\n\x06\x44OUBLE\x10\x0c\x12\x08\n\x04\x44\x41TE\x10\r\x12\x08\n\x04TIME\x10\x0e\x12\r\n\tTIMESTAMP\x10\x0f\x12\x0c\n\x08KEYVALUE\x10\x10\x12\x0b\n\x07INSTANT\x10\x11\x12\r\n\tLOCALDATE\x10\x12\x12\r\n\tLOCALTIME\x10\x13\x12\x11\n\rLOCALDATETIME\x10\x14\x12\x12\n\x0ePROTOBUFNATIVE\x10\x15\x12\x0c\n\x08\x45XTERNAL\x10\x16')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'labkit/system/model/proto/schemas.proto\x12\x0elabkit.schemas\"1\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"[\n\nIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12.\n\x08position\x18\x02 \x02(\x0b\x32\x1c.labkit.schemas.PositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"d\n\rSchemaLocator\x12(\n\x04info\x18\x01 \x02(\x0b\x32\x1a.labkit.schemas.IndexEntry\x12)\n\x05index\x18\x02 \x03(\x0b\x32\x1a.labkit.schemas.IndexEntry\"M\n\x0bSchemaEntry\x12\x13\n\x0bschema_data\x18\x02 \x02(\x0c\x12)\n\x05index\x18\x05 \x03(\x0b\x32\x1a.labkit.schemas.IndexEntry\"\xa1\x04\n\nSchemaInfo\x12\x11\n\tschema_id\x18\x01 \x02(\t\x12\x0c\n\x04user\x18\x02 \x02(\t\x12\x33\n\x04type\x18\x03 \x02(\x0e\x32%.labkit.schemas.SchemaInfo.SchemaType\x12\x0e\n\x06schema\x18\x04 \x02(\x0c\x12\x11\n\ttimestamp\x18\x05 \x02(\x03\x12\x0f\n\x07\x64\x65leted\x18\x06 \x02(\x08\x12\x36\n\x05props\x18\x07 \x03(\x0b\x32\'.labkit.schemas.SchemaInfo.KeyValuePair\x1a*\n\x0cKeyValuePair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xa4\x02\n\nSchemaType\x12\x08\n\x04NONE\x10\x01\x12\n\n\x06STRING\x10\x02\x12\x08\n\x04JSON\x10\x03\x12\x0c\n\x08PROTOBUF\x10\x04\x12\x08\n\x04\x41VRO\x10\x05\x12\x0b\n\x07\x42OOLEAN\x10\x06\x12\x08\n\x04INT8\x10\x07\x12\t\n\x05INT16\x10\x08\x12\t\n\x05INT32\x10\t\x12\t\n\x05INT64\x10\n\x12\t\n\x05\x46LOAT\x10\x0b\x12\n\n\x06\x44OUBLE\x10\x0c\x12\x08\n\x04\x44\x41TE\x10\r\x12\x08\n\x04TIME\x10\x0e\x12\r\n\tTIMESTAMP\x10\x0f\x12\x0c\n\x08KEYVALUE\x10\x10\x12\x0b\n\x07INSTANT\x10\x11\x12\r\n\tLOCALDATE\x10\x12\x12\r\n\tLOCALTIME\x10\x13\x12\x11\n\rLOCALDATETIME\x10\x14\x12\x12\n\x0ePROTOBUFNATIVE\x10\x15\x12\x0c\n\x08\x45XTERNAL\x10\x16')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'labkit.system.model.proto.schemas_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POSITIONINFO']._serialized_start=52
-  _globals['_POSITIONINFO']._serialized_end=101
-  _globals['_INDEXENTRY']._serialized_start=103
-  _globals['_INDEXENTRY']._serialized_end=194
-  _globals['_SCHEMALOCATOR']._serialized_start=196
-  _globals['_SCHEMALOCATOR']._serialized_end=296
-  _globals['_SCHEMAENTRY']._serialized_start=298
-  _globals['_SCHEMAENTRY']._serialized_end=375
-  _globals['_SCHEMAINFO']._serialized_start=378
-  _globals['_SCHEMAINFO']._serialized_end=923
-  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_start=586
-  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_end=628
-  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_start=631
-  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_end=923
+  _globals['_POSITIONINFO']._serialized_start=59
+  _globals['_POSITIONINFO']._serialized_end=108
+  _globals['_INDEXENTRY']._serialized_start=110
+  _globals['_INDEXENTRY']._serialized_end=201
+  _globals['_SCHEMALOCATOR']._serialized_start=203
+  _globals['_SCHEMALOCATOR']._serialized_end=303
+  _globals['_SCHEMAENTRY']._serialized_start=305
+  _globals['_SCHEMAENTRY']._serialized_end=382
+  _globals['_SCHEMAINFO']._serialized_start=385
+  _globals['_SCHEMAINFO']._serialized_end=930
+  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_start=593
+  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_end=635
+  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_start=638
+  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_end=930
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.metadata.place import MetadataPlace
 from labkit.system.metadata.store import MetadataUnavailableError, OnChange
 from labkit.system.model.errors import (

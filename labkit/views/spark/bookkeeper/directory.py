@@ -19,8 +19,8 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.system.topic.chain import LedgerInfo
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import decoded, managed_ledger_path, partition_name, partition_of
 from labkit.system.topic.topic import NoTopicError, partition_count
 from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retried

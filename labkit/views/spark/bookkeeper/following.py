@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.messages import decode_metadata
 from labkit.views.spark.bookkeeper.bounds import named_ids
 from labkit.views.spark.bookkeeper.directory import AT_ONCE, Chains, Directory, LedgerGoneError

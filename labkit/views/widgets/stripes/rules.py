@@ -1,6 +1,7 @@
 """What E, Qw and Qa mean for a ledger when some of its bookies fail.
 
-Tests compare these rules with the client's (`labkit.system.client.striping`, `labkit.system.client.quorum`).
+Tests compare these rules with the client's (`labkit.system.client.striping`,
+`labkit.system.client.quorum`).
 """
 
 from collections.abc import Collection

@@ -6,7 +6,8 @@ again, and the other future is shown beside the first, with their first differen
 
     TimelineView(PlayedRun(events))
 
-`labkit.course.runs.timeline.timeline` opens a simulated run in this view, with its verdicts and faults.
+`labkit.course.runs.timeline.timeline` opens a simulated run in this view, with its verdicts and
+faults.
 
 Read in this order: `runs`, `steps` (two runs as one list), `fold` (what surrounds the entries),
 `panel` (one run at a moment), `story` (events and causes), `picture` (the scene), `palette`.

@@ -10,7 +10,7 @@ from labkit.system.broker.errors import refused_names
 from labkit.system.broker.skipping import expire, skip, skip_all
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import position_in

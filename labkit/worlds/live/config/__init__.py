@@ -1,1 +1,9 @@
-"""."""
+"""Configuration files of BookKeeper and Pulsar.
+
+    properties       reads lines of `key=value`
+    known_keys       which keys labkit obeys, refuses or ignores: two tables beside this file
+    token_config     the keys that verify tokens
+    metadata_option  the option `--zookeeper` beside a configuration file
+
+No key is ignored in silence.  Read `known_keys` and `properties` first.
+"""

@@ -121,7 +121,7 @@ def check_keys(keys: Mapping[str, object], table: Table) -> None:
 
 def _read(name: str) -> dict[str, KnownKey]:
     """A table of this package: one key on each line, in columns separated by tabs."""
-    text = files("labkit.worlds.live").joinpath(name).read_text(encoding="utf-8")
+    text = files("labkit.worlds.live.config").joinpath(name).read_text(encoding="utf-8")
     keys = {}
     for line in text.splitlines():
         key, kind, accepted, why = line.split("\t")

@@ -9,8 +9,8 @@ end-of-file there means that the owner has ended. It also watches the owner's pr
 has forked, its child keeps the pipe open. The parent becomes the command, so the owner sees the
 command's own process id, signals and exit code.
 
-Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, with the owner's process id, and
-a pipe as standard input.
+Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, with the owner's
+process id, and a pipe as standard input.
 """
 
 import os

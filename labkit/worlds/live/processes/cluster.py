@@ -17,7 +17,7 @@ from typing import Self
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import Placement
+from labkit.system.client.placement.placement import Placement
 from labkit.system.metadata.place import MetadataPlace, parse_place
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.log import TraceLog

@@ -2,7 +2,8 @@
 
 Ledger metadata, ledger ids, cookies and the registration of bookies are znodes. The server is
 Apache ZooKeeper itself, from the jars in PySpark's wheel. The rule: it serves one data folder on
-one loopback port, and ends with its owner, even if that is killed (`labkit.worlds.live.host.guard`).
+one loopback port, and ends with its owner, even if that is killed
+(`labkit.worlds.live.host.guard`).
 
 In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
 """
@@ -170,8 +171,9 @@ class EmbeddedZooKeeper:
     folder each start gets a temporary one, which `stop` removes. `port` 0 takes any free port and
     keeps it for later starts.
 
-    It serves only this user: `labkit.worlds.live.zookeeper.secret` says how its clients authenticate. Java
-    clients use `-Djava.security.auth.login.config=` with the file `login_configuration`.
+    It serves only this user: `labkit.worlds.live.zookeeper.secret` says how its clients
+    authenticate. Java clients use `-Djava.security.auth.login.config=` with the file
+    `login_configuration`.
 
     Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
     """

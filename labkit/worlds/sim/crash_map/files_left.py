@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.entry_log import LOG_HEADER, log_name, scan_entry_log
-from labkit.system.storage.index import DATA_OFFSET, INDEX_SLOT
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, INDEX_SLOT
 from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, JOURNAL_HEADER, LEDGER_KEY
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import START, read_last_mark

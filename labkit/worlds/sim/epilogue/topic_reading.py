@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain_store import read_chain
+from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.names import full_name, managed_ledger_path, partition_of
 from labkit.worlds.sim.epilogue.retry import patiently

@@ -4,8 +4,8 @@ event of that, and may die before it deletes them.
 
 from collections.abc import Sequence
 
+from labkit.system.topic.chain.formats import decode_chain
 from labkit.system.topic.config import UNLIMITED
-from labkit.system.topic.formats import decode_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.sim.nodes.results import Answers
 from labkit.worlds.sim.scenario.scenario import Scenario

@@ -1,7 +1,7 @@
 """Nodes of the simulated world: what can crash, pause and start again; and the client's.
 
-The parts that run on a node are the real ones, put together as `labkit.worlds.live` does it; only the
-ports are simulated.  A crash ends a node's process completely; a start begins a new one on the
+The parts that run on a node are the real ones, put together as `labkit.worlds.live` does it; only
+the ports are simulated.  A crash ends a node's process completely; a start begins a new one on the
 data that is left.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from labkit.system.autorecovery.random_port import Draw
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.metadata.store import MetadataError, MetadataStore
 from labkit.system.model.errors import LabkitError
 from labkit.system.node.ports import ServerPorts

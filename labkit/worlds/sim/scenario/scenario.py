@@ -24,11 +24,12 @@ from labkit.worlds.sim.workload.steps import Step, Write
 class Scenario(Value):
     """A cluster, what its clients do, which faults strike, and the random decisions.
 
-    `decisions` override what the seed decides, by their names (`labkit.worlds.sim.machine.decisions`); 0 makes a
-    decision harmless.  With a seed, `late_share` (0 to 1) of the messages are late, and
-    `slow_share` (0 to 1) of the disks' calls slow.  `variant` names the mistake that the protocol
-    makes; "" is the protocol as it is.  With `in_turn`, the decisions `next 0`, `next 1`, ... and
-    not the times say which of the messages in flight arrives first.
+    `decisions` override what the seed decides, by their names
+    (`labkit.worlds.sim.machine.decisions`); 0 makes a decision harmless.  With a seed, `late_share`
+    (0 to 1) of the messages are late, and `slow_share` (0 to 1) of the disks' calls slow.
+    `variant` names the mistake that the protocol makes; "" is the protocol as it is.  With
+    `in_turn`, the decisions `next 0`, `next 1`, ... and not the times say which of the messages in
+    flight arrives first.
 
     The workload has `limit_s` seconds of virtual time.  A step whose event never happens is given
     up when all other steps have ended.  Then all faults are repaired, and unless

@@ -10,12 +10,12 @@ from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import AppendQueue, PendingEntry
-from labkit.system.topic.chain import LedgerInfo
-from labkit.system.topic.chain_store import ChainStore
-from labkit.system.topic.deduplication import Deduplication, Seen
-from labkit.system.topic.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.chain_store import ChainStore
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.publishing import NO_POSITION, AttachedProducer, TopicPublisher
+from labkit.system.topic.producing.deduplication import Deduplication, Seen
+from labkit.system.topic.producing.publishing import NO_POSITION, AttachedProducer, TopicPublisher
 
 
 def broker_with(**parts: type) -> type[Broker]:

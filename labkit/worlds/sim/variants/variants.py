@@ -2,10 +2,10 @@
 
 A variant replaces one real part, only for the run of a scenario that names the variant.  The new
 part is the real code with one rule changed, and its docstring states that rule.  The storage's
-mistakes are those of `defects`.
+mistakes are those of `storage_variants`.
 
-`labkit.worlds.sim.explore.counterexamples` has the smallest scenario known in which each variant breaks a
-promise.
+`labkit.worlds.sim.explore.counterexamples` has the smallest scenario known in which each variant
+breaks a promise.
 """
 
 from collections.abc import Awaitable, Callable

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from labkit.system.topic.chain import Position
+from labkit.system.topic.chain.chain import Position
 
 _QUIET_TURNS = 5
 """How often a consumer asks in vain before it takes the newest message for the last."""

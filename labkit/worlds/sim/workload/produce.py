@@ -8,7 +8,7 @@ from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.consumer import Consumer
 from labkit.system.topic.names import full_name
-from labkit.system.topic.producer import Batching, Producer
+from labkit.system.topic.producing.producer import Batching, Producer
 from labkit.system.topic.topic import Topic
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.settings.scenario_values import Value

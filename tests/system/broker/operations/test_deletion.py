@@ -6,8 +6,8 @@ from labkit.system.broker.broker import Broker
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.operations.deletion import delete_topic
 from labkit.system.model.errors import BKReadException, LabkitError
+from labkit.system.topic.chain.formats import DamagedNodeError
 from labkit.system.topic.deletion import mark
-from labkit.system.topic.formats import DamagedNodeError
 from labkit.system.topic.names import managed_ledger_path
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from tests.system.broker.interrupted import (

@@ -13,7 +13,7 @@ from labkit.system.model.message_id import MessageId
 from labkit.system.model.proto.managed_ledger_pb2 import ManagedLedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import full_name, managed_ledger_path, partitions_path
-from labkit.system.topic.producer import Batching, Producer
+from labkit.system.topic.producing.producer import Batching, Producer
 from labkit.system.topic.topic import Topic
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.until import until, until_true

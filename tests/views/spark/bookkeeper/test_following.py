@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain import LedgerInfo
+from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.following import Follower

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.placement import in_name_order
+from labkit.system.client.placement.placement import in_name_order
 from labkit.system.model.errors import BKException, BKIncorrectParameterException
 from labkit.system.trace.events import Event
 from labkit.worlds.live.host.exit_codes import EXIT_OK

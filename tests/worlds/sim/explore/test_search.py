@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from labkit.system.check import CHECKS
-from labkit.system.check.writing import AckQuorumIsReached
+from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import NEVER_ENDS, Findings, search

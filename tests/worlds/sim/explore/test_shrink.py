@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.check import CHECKS, Outcome, broken, check_all
-from labkit.system.check.writing import AckQuorumIsReached
+from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.worlds.sim.explore.replay_until_broken import broken_in
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.scenarios.storm import storm

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.autorecovery.overreplicated import OverreplicatedLedgers
 from labkit.system.check import CHECKS, broken, check_all
-from labkit.system.check.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run

@@ -16,10 +16,10 @@ from labkit.system.client.reads import SequenceRead
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import Entry
 from labkit.system.model.ledger import LedgerMetadata
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message, split_entry
-from labkit.system.topic.publishing import TopicPublisher
+from labkit.system.topic.producing.publishing import TopicPublisher
 from labkit.system.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run

@@ -4,8 +4,8 @@
 
 The real code runs, but not once for each order: there are millions.  What a node does depends only
 on its state and the message that it gets, so the real code runs once for each such pair
-(`steered`), and the search walks through the states of the world by the table of the results
-(`learned`):
+(`directed_world`), and the search walks through the states of the world by the table of the results
+(`transition_table`):
 
     1  depth first from the first choice, each state of the world once; a message whose effect is
        not known yet is tried in a run of the real code; the table takes everything that this run
@@ -19,7 +19,7 @@ so only one of them is tried (`Learned.choices`).
 
 So everything that a node may do with a message, and every state that the world may reach, has been
 judged.  With `crashes` and `losses` all this is repeated for each combination of up to that number
-(`mishaps`).
+(`injected_failures`).
 
 What this leaves out: disk operations take no time; a crashed bookie is back at once; no timeout
 fires; and a promise that compares moments on two nodes is judged in only one of the orders that are

@@ -1,4 +1,4 @@
-"""A table of what each node does with each message; real runs fill it (`steered`).
+"""A table of what each node does with each message; real runs fill it (`directed_world`).
 
 Nodes share nothing but messages, so what a node does depends only on its state and the message.  A
 world whose states and messages are known can go on by this table, without being run.

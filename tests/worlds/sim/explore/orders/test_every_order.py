@@ -10,8 +10,8 @@ from itertools import takewhile
 import pytest
 
 from labkit.system.check import broken, check_all
-from labkit.system.check.copies import EveryCopyIsDurable
-from labkit.system.check.durability import AcknowledgedIsDurable
+from labkit.system.check.promises.copies import EveryCopyIsDurable
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.orders.every_order import Enumeration, every_order
 from labkit.worlds.sim.explore.orders.transition_table import Learned

@@ -17,13 +17,13 @@ from labkit.system.broker.positions import EARLIEST, LATEST, first_from
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.check import CHECKS
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic import chain_store
-from labkit.system.topic.acknowledged import Acknowledged
-from labkit.system.topic.chain import LedgerInfo, Position
+from labkit.system.topic.chain import chain_store
+from labkit.system.topic.chain.acknowledged import Acknowledged
+from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursor import ManagedCursor
+from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.retention import ledgers_to_delete
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.scenario.faults import Unload

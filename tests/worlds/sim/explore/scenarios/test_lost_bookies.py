@@ -5,7 +5,7 @@ import pytest
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.autorecovery.worker import ReplicationWorker
 from labkit.system.check import CHECKS
-from labkit.system.check.repair import RepairIsComplete
+from labkit.system.check.promises.repair import RepairIsComplete
 from labkit.system.metadata.store import ANY_VERSION
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.search import search

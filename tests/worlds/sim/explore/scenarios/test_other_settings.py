@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.check import broken, check_all
-from labkit.system.check.copies import EveryCopyIsDurable
+from labkit.system.check.promises.copies import EveryCopyIsDurable
 from labkit.system.storage.disk import File
 from labkit.system.storage.entry_log import EntryLogger, OpenLog
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn

@@ -1,0 +1,8 @@
+"""Where an entry is: a ledger's index file, and the index pages in memory.
+
+    ledger_index       the index file of one ledger
+    changed_locations  locations that are not yet written to it
+    ledger_cache       the open index files of a bookie
+
+Read `ledger_index` first.
+"""

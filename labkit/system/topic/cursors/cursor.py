@@ -1,0 +1,258 @@
+"""A cursor: how far a subscription has acknowledged a chain.
+
+Acknowledgements count at once, and are stored a little later, all of them in one entry: so after a
+crash of the owner messages may come again, and none is skipped.
+
+In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Literal
+
+from labkit.system.model.errors import (
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    LabkitError,
+)
+from labkit.system.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
+from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState
+from labkit.system.topic.chain.chain import NOWHERE, LedgerChain, Position
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.cursors.cursor_store import CursorStore
+
+Start = Position | Literal["earliest", "latest"]
+
+
+class ManagedCursor:
+    """What one subscription has acknowledged.
+
+    With a store it is durable; without one it is gone with its owner (a reader's).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: CursorState,
+        chain: LedgerChain,
+        store: CursorStore | None,
+        persist_interval_ms: int,
+        on_fenced: Callable[[ManagedLedgerFencedError], None],
+    ) -> None:
+        """Use `ManagedLedger.open_cursor`.  `on_fenced`: another owner has the cursor now."""
+        self.name = name
+        self.properties: Mapping[str, int] = dict(state.properties)
+        """The properties stored together with mark-delete."""
+        self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
+        """The subscriber's properties from the cursor's creation."""
+        self._acknowledged = Acknowledged(state, chain.next_position)
+        self._mark_delete_stored = state.mark_delete
+        self._chain = chain
+        self._store = store
+        self._interval_s = persist_interval_ms / 1000
+        self._pauses = Backoff(max(self._interval_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        self._on_fenced = on_fenced
+        self._turn = asyncio.Lock()
+        self._changes = self._changes_stored = 0
+        self._store_at = 0.0
+        self._due: asyncio.TimerHandle | None = None
+        self._storing: asyncio.Task[None] | None = None
+        self._ended: LabkitError | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it outlives its owner, and keeps ledgers from being trimmed."""
+        return self._store is not None
+
+    @property
+    def mark_delete(self) -> Position:
+        """Everything up to and with this position is acknowledged."""
+        return self._acknowledged.mark_delete
+
+    @property
+    def durable_mark_delete(self) -> Position:
+        """The mark-delete position from which the next owner might have to read again.  No ledger
+        after it may be trimmed.
+        """
+        return min(self._mark_delete_stored, self.mark_delete)
+
+    @property
+    def state(self) -> CursorState:
+        """The cursor's whole state, as it is stored."""
+        return CursorState(
+            self._acknowledged.mark_delete,
+            self._acknowledged.ranges,
+            self._acknowledged.batches,
+            tuple(self.properties.items()),
+        )
+
+    @property
+    def unacknowledged_count(self) -> int:
+        """How many confirmed entries are not acknowledged: the backlog."""
+        behind = self._chain.entry_count(self.mark_delete, self._chain.end)
+        ranges = self._acknowledged.ranges
+        return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        """Whether the whole entry is acknowledged."""
+        return self._acknowledged.contains(position)
+
+    def left_in_batch(self, position: Position) -> int | None:
+        """The messages of a batch that are not acknowledged, a bit each, the first one lowest; None
+        if none of them is, or all are.
+        """
+        return self._acknowledged.left_in_batch(position)
+
+    @property
+    def batch_count(self) -> int:
+        """How many batches are partly acknowledged."""
+        return self._acknowledged.batch_count
+
+    def acknowledge(self, positions: Iterable[Position]) -> None:
+        """Acknowledge these entries, except those that were trimmed.
+
+        Raises `BKIncorrectParameterException` for one beyond what is confirmed; then none counts.
+        """
+        # Checked before the first one counts, so that a bad one leaves nothing half done.
+        positions = list(positions)
+        for position in positions:
+            self._check(position)
+        for position in filter(self._is_stored, positions):
+            self._acknowledged.add(position)
+        self._changed()
+
+    def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
+        """Acknowledge all messages of a batch but those in `left`, unless the batch was trimmed.
+
+        Raises what `acknowledge` raises.
+        """
+        self._check(position)
+        if self._is_stored(position):
+            self._acknowledged.add_batch(position, batch_size, left)
+            self._changed()
+
+    def acknowledge_up_to(
+        self, position: Position, properties: Mapping[str, int] | None = None
+    ) -> None:
+        """Acknowledge everything up to and with the position; (L, -1) means nothing of ledger L.
+
+        `properties` replace the cursor's, and are stored together with the position.  Raises what
+        `acknowledge` raises.
+        """
+        self._check(position)
+        ledger_id, entry_id = position
+        if self._chain.has_ledger(ledger_id):
+            entry_id = min(entry_id, self._chain.entry_count_of(ledger_id) - 1)
+        self._acknowledged.add_up_to((ledger_id, entry_id))
+        if properties is not None:
+            self.properties = dict(properties)
+        self._changed()
+
+    async def reset(self, start: Start) -> None:
+        """Make everything from the entry at `start` on unacknowledged, and all before it
+        acknowledged.
+
+        Durable when this returns.  Raises what `flush` raises.
+        """
+        self._acknowledged.reset(place_before(self._chain, start))
+        self._changed()
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Make durable what is acknowledged by now.
+
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
+        `CursorStore.write` raises: then it is tried again, after longer and longer pauses.
+        """
+        async with self._turn:
+            # Read before the write: what changes meanwhile is not in it and must be stored next.
+            changes = self._changes
+            if self._store is None or changes == self._changes_stored:
+                return
+            if self._ended is not None:
+                raise self._ended
+            loop = asyncio.get_running_loop()
+            self._store_at = loop.time() + self._interval_s
+            state = self.state
+            try:
+                await self._store.write(state)
+            except ManagedLedgerFencedError as error:
+                self._on_fenced(error)
+                raise
+            except LabkitError as error:
+                # It may be stored all the same, and may be before the last one, after a seek.
+                self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
+                self._store_at = loop.time() + self._pauses.failed()
+                self._store.report(error)
+                raise
+            self._pauses.succeeded()
+            self._mark_delete_stored = state.mark_delete
+            self._changes_stored = changes
+
+    async def close(self) -> None:
+        """Store it for the next owner and end.  Raises what `flush` raises."""
+        async with self._turn:
+            if self._ended is None:
+                self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
+                if self._store is not None and self._changes:
+                    try:
+                        await self._store.close(self.state)
+                    except LabkitError as error:
+                        self._store.report(error)
+                        raise
+
+    async def delete(self) -> None:
+        """Delete it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
+        async with self._turn:
+            # It goes on if it cannot be deleted now.
+            if self._store is not None:
+                await self._store.delete()
+            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
+
+    def stop(self, reason: LabkitError) -> None:
+        """Stop storing: another broker has the cursor."""
+        self._ended = reason
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _is_stored(self, position: Position) -> bool:
+        ledger_id, entry_id = position
+        return 0 <= entry_id < self._chain.entry_count_of(ledger_id)
+
+    def _check(self, position: Position) -> None:
+        if position > self._chain.end:
+            raise BKIncorrectParameterException(
+                f"cursor {self.name}: {position[0]}:{position[1]} cannot be acknowledged, the last"
+                f" confirmed entry is {self._chain.end[0]}:{self._chain.end[1]}"
+            )
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._due is None and self._storing is None:
+            self._store_later()
+
+    def _store_later(self) -> None:
+        if self._store is not None and self._ended is None:
+            loop = asyncio.get_running_loop()
+            delay_s = max(0.0, self._store_at - loop.time())
+            self._due = loop.call_later(delay_s, self._start_storing)
+
+    def _start_storing(self) -> None:
+        self._due = None
+        self._storing = asyncio.get_running_loop().create_task(self._store_now())
+
+    async def _store_now(self) -> None:
+        with suppress(LabkitError):  # `_on_fenced` was called if fenced; else this is tried again.
+            await self.flush()
+        self._storing = None
+        if self._changes != self._changes_stored:
+            self._store_later()
+
+
+def place_before(chain: LedgerChain, start: Start) -> Position:
+    """The mark-delete position of a cursor for which the entry at `start` is the first one."""
+    if start == "latest":
+        return chain.end
+    return chain.last_before(NOWHERE if start == "earliest" else start) or chain.start

@@ -1,0 +1,127 @@
+"""The cursors of a chain: recovered when it is opened, made and deleted for subscribers.
+
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import NoNodeError
+from labkit.system.model.errors import LabkitError
+from labkit.system.topic.chain.acknowledged import CursorState
+from labkit.system.topic.chain.chain import LedgerChain, Position
+from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.cursor import ManagedCursor, Start, place_before
+from labkit.system.topic.cursors.cursor_store import CursorStore
+from labkit.system.topic.names import decoded, encoded
+
+
+class ManagedCursors:
+    """All cursors of one chain, for its only owner."""
+
+    def __init__(
+        self,
+        managed_ledger_path: str,
+        chain: LedgerChain,
+        client: BookKeeper,
+        config: ManagedLedgerConfig,
+        on_fenced: Callable[[ManagedLedgerFencedError], None],
+    ) -> None:
+        """`on_fenced`: another owner has written a cursor."""
+        self.by_name: dict[str, ManagedCursor] = {}
+        self._path = managed_ledger_path
+        self._chain = chain
+        self._client = client
+        self._config = config
+        self._on_fenced = on_fenced
+        self._turn = asyncio.Lock()
+
+    @property
+    def slowest_durable(self) -> Position | None:
+        """The lowest position stored by one of the durable cursors, if there are any."""
+        durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
+        return min((cursor.durable_mark_delete for cursor in durable), default=None)
+
+    async def recover(self) -> None:
+        """Take over all durable cursors.  Raises what `CursorStore.recover` raises."""
+        try:
+            nodes = await self._client.store.children(self._path)
+        except NoNodeError:
+            return
+        for node in nodes:
+            store = self._store(decoded(node))
+            state = await store.recover()
+            if state is not None:
+                self._add(decoded(node), state, store)
+
+    async def open(
+        self,
+        name: str,
+        start: Start,
+        durable: bool,
+        properties: Mapping[str, int],
+        cursor_properties: Mapping[str, str],
+    ) -> ManagedCursor:
+        """The cursor of that name, or a new one."""
+        async with self._turn:
+            if name in self.by_name:
+                return self.by_name[name]
+            mark_delete = place_before(self._chain, start)
+            state = CursorState(mark_delete, properties=tuple(properties.items()))
+            store = None
+            if durable:
+                store = self._store(name)
+                # It exists if the answer to an earlier attempt was lost.
+                found = await store.recover()
+                if found is None:
+                    await self._guarded(store.create(state, cursor_properties))
+                state = found or state
+            return self._add(name, state, store)
+
+    async def delete(self, name: str) -> None:
+        """Delete the cursor, if there is one."""
+        async with self._turn:
+            cursor = self.by_name.get(name)
+            if cursor is not None:
+                await self._guarded(cursor.delete())
+                del self.by_name[name]
+
+    async def close(self) -> None:
+        """Store all for the next owner.  Messages whose acknowledgement is not stored come again
+        there.
+        """
+        # A copy: a consumer may open a cursor while one of these is written.
+        for cursor in list(self.by_name.values()):
+            with suppress(LabkitError):
+                await cursor.close()
+
+    def stop(self, reason: LabkitError) -> None:
+        """Another owner has them."""
+        for cursor in self.by_name.values():
+            cursor.stop(reason)
+
+    def _store(self, name: str) -> CursorStore:
+        path = f"{self._path}/{encoded(name)}"
+        return CursorStore(path, name, self._client, self._config)
+
+    def _add(self, name: str, state: CursorState, store: CursorStore | None) -> ManagedCursor:
+        cursor = ManagedCursor(
+            name,
+            state,
+            self._chain,
+            store,
+            self._config.cursor_persist_interval_ms,
+            self._on_fenced,
+        )
+        self.by_name[name] = cursor
+        return cursor
+
+    async def _guarded(self, change: Awaitable[None]) -> None:
+        try:
+            await change
+        except ManagedLedgerFencedError as error:
+            self._on_fenced(error)
+            raise

@@ -1,0 +1,11 @@
+"""The verbs of the shell that ask a running cluster.
+
+    state      what the metadata store and the bookies say, as records
+    repair     recovers and decommissions lost bookies
+    records    the answers as values
+    text       the answers as lines
+    arguments  the options of these verbs
+    command    calls and prints
+
+Read `state` and `command` first.
+"""

@@ -1,0 +1,226 @@
+"""The verbs about lost bookies: the auditor, the marked ledgers, and repairs by hand.
+
+In BookKeeper: `tools/cli/commands/autorecovery/*.java`, `client/BookKeeperAdmin.java`,
+`tools/cli/commands/bookies/RecoverCommand.java`, `DecommissionCommand.java`.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Collection
+
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.election import current_auditor
+from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
+from labkit.system.autorecovery.ledger_view import look_at
+from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.system.autorecovery.underreplication import (
+    LedgerUnderreplicationManager,
+    UnavailableException,
+)
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.bookie_watch import BookieWatch
+from labkit.system.metadata.cluster import ClusterInUseError
+from labkit.system.metadata.cookie import delete_cookie
+from labkit.system.metadata.registration import all_bookies
+from labkit.system.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.system.model.ledger import LedgerMetadata, LedgerState
+from labkit.views.shell.cluster.records import (
+    AuditTriggered,
+    AutoRecoveryState,
+    CookieDeleted,
+    ElectedAuditor,
+    LedgerRecovery,
+    StillNeeded,
+    UnderreplicatedMark,
+)
+from labkit.views.shell.folders import ShellError
+
+_POLL_INTERVAL_S = 1.0
+
+
+async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
+    """The current auditor."""
+    return ElectedAuditor(await current_auditor(client.store))
+
+
+async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRecoveryState:
+    """Enable or disable autorecovery; None: only report its state.
+
+    Raises `UnavailableException` if it is so already.
+    """
+    marks = _marks(client)
+    if enable is not None:
+        await (marks.enable() if enable else marks.disable())
+    return AutoRecoveryState(await marks.is_enabled())
+
+
+async def triggeraudit(client: BookKeeper) -> AuditTriggered:
+    """Make the auditor look for lost bookies now.
+
+    Raises `UnavailableException` when autorecovery is disabled, or there is no auditor.
+    """
+    marks = _marks(client)
+    if not await marks.is_enabled():
+        raise UnavailableException("autorecovery is disabled: nothing audits or repairs")
+    auditor = await current_auditor(client.store)
+    if auditor is None:
+        raise UnavailableException("there is no auditor: autorecovery runs nowhere")
+    await marks.set_lost_bookie_recovery_delay(await marks.lost_bookie_recovery_delay_s())
+    return AuditTriggered(auditor)
+
+
+async def listunderreplicated(
+    client: BookKeeper, bookie_id: str | None = None, excluded_id: str | None = None
+) -> list[UnderreplicatedMark]:
+    """The ledgers that are marked as short of copies, in ascending order; only those whose mark
+    names `bookie_id` and does not name `excluded_id`, where given.
+    """
+    marks, found = _marks(client), []
+    for ledger_id in await marks.ledgers():
+        mark = await marks.find(ledger_id)
+        if mark is None:
+            continue
+        if bookie_id is not None and bookie_id not in mark.replicas:
+            continue
+        if excluded_id is not None and excluded_id in mark.replicas:
+            continue
+        found.append(UnderreplicatedMark(ledger_id, mark.replicas, mark.ctime_ms))
+    return found
+
+
+async def recover(
+    client: BookKeeper,
+    bookies: Collection[str],
+    *,
+    ledger_id: int | None = None,
+    skip_open: bool = False,
+    dry_run: bool = False,
+) -> AsyncIterator[LedgerRecovery]:
+    """Copy these bookies' entries, of every ledger or of one, to other bookies, and name the new
+    ones in the metadata.  A ledger that is still written to them is recovered first, which fences
+    it.
+
+    Raises `ClusterInUseError` while one of them is registered, and `ShellError` when no ledger
+    names them and the cluster does not know them.
+    """
+    await _must_be_down(client, bookies)
+    replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())
+    ledger_ids = await client.list_ledgers() if ledger_id is None else [ledger_id]
+    is_named = False
+    for each in ledger_ids:
+        metadata = await _metadata(client, each)
+        if metadata is None or (skip_open and metadata.state is not LedgerState.CLOSED):
+            continue
+        count = sum(any(b in bookies for b in one.ensemble) for one in metadata.segments)
+        if not count:
+            continue
+        is_named = True
+        if dry_run:
+            yield LedgerRecovery(each, count, recovered=False)
+            continue
+        try:
+            await _recover(client, replicator, each, metadata, bookies)
+        except BKException as error:
+            yield LedgerRecovery(each, count, recovered=False, error=str(error))
+        else:
+            yield LedgerRecovery(each, count, recovered=True)
+    if not is_named:
+        # Nothing to do: the bookie's name may be misspelt.
+        await _must_be_known(client, bookies)
+
+
+async def _recover(
+    client: BookKeeper,
+    replicator: LedgerFragmentReplicator,
+    ledger_id: int,
+    metadata: LedgerMetadata,
+    bookies: Collection[str],
+) -> None:
+    in_last = any(bookie in bookies for bookie in metadata.segments[-1].ensemble)
+    if metadata.state is not LedgerState.CLOSED and in_last:
+        await client.open_ledger(ledger_id, password=metadata.password)
+    ledger = await look_at(client, ledger_id)
+    for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
+        places = tuple(n for n, bookie in enumerate(fragment.ensemble) if bookie in bookies)
+        if places:
+            await replicator.replicate(ledger, Underreplicated(fragment, places))
+
+
+async def decommissionbookie(
+    client: BookKeeper, bookie_id: str
+) -> AsyncIterator[StillNeeded | CookieDeleted]:
+    """Wait until autorecovery has copied a stopped bookie's entries, then remove it from the
+    cluster.
+
+    Raises `ClusterInUseError` while it is registered, `ShellError` when the cluster does not know
+    it, and `UnavailableException` as `triggeraudit`.
+    """
+    await _must_be_known(client, [bookie_id])
+    await _must_be_down(client, [bookie_id])
+    await triggeraudit(client)
+    told = None
+    while needed := await _ledgers_that_need(client, bookie_id):
+        if needed != told:
+            yield StillNeeded(bookie_id, needed)
+            told = needed
+        await asyncio.sleep(_POLL_INTERVAL_S)
+    await delete_cookie(client.store, bookie_id)
+    yield CookieDeleted(bookie_id)
+
+
+async def deletecookies(
+    client: BookKeeper, bookies: Collection[str]
+) -> AsyncIterator[CookieDeleted]:
+    """Remove bookies from the cluster.  Raises `ShellError` for one that it does not know."""
+    await _must_be_known(client, bookies)
+    for bookie_id in bookies:
+        await delete_cookie(client.store, bookie_id)
+        yield CookieDeleted(bookie_id)
+
+
+async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
+    """Ledgers whose metadata names the bookie for entries, and those with a mark that names it."""
+    needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
+    for ledger_id in await client.list_ledgers():
+        metadata = await _metadata(client, ledger_id)
+        if metadata is not None and _has_entries_on(metadata, bookie_id):
+            needed.add(ledger_id)
+    return tuple(sorted(needed))
+
+
+def _has_entries_on(metadata: LedgerMetadata, bookie_id: str) -> bool:
+    """Whether a ledger may have entries on the bookie; an open one may, in its last fragment."""
+    return any(
+        bookie_id in fragment.ensemble and (fragment.last >= fragment.first or not fragment.closed)
+        for fragment in fragments_of(metadata, metadata.last_entry_id)
+    )
+
+
+async def _metadata(client: BookKeeper, ledger_id: int) -> LedgerMetadata | None:
+    try:
+        return await client.ledger_metadata(ledger_id)
+    except BKNoSuchLedgerExistsOnMetadataServerException:
+        return None
+
+
+async def _must_be_known(client: BookKeeper, bookies: Collection[str]) -> None:
+    known = await all_bookies(client.store)
+    unknown = sorted(bookie for bookie in bookies if bookie not in known)
+    if unknown:
+        raise ShellError(
+            f"the cluster has no bookie {', '.join(map(repr, unknown))}; `listbookies -a` names"
+            " those that it knows"
+        )
+
+
+async def _must_be_down(client: BookKeeper, bookies: Collection[str]) -> None:
+    registered = (await BookieWatch(client.store).now()).alive
+    running = sorted(bookie for bookie in bookies if bookie in registered)
+    if running:
+        raise ClusterInUseError(f"still registered: {', '.join(running)}; stop them first")
+
+
+def _marks(client: BookKeeper) -> LedgerUnderreplicationManager:
+    return LedgerUnderreplicationManager(
+        client.store, "labkit shell", random.randrange, client.wall_clock_ms
+    )

@@ -1,0 +1,181 @@
+"""The verbs about a cluster and its ledgers, over its metadata store and its bookies.
+
+In BookKeeper: `tools/cli/commands/bookies/*.java`, `tools/cli/commands/bookie/*Ledger*.java`,
+`tools/cli/commands/client/*.java`.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.bookie_watch import BookieWatch
+from labkit.system.metadata.cluster import format_cluster, init_new_cluster, read_instance_id
+from labkit.system.metadata.ledger_layout import HIERARCHICAL, LAYOUTS
+from labkit.system.metadata.registration import BOOKIE_RPC, all_bookies, find_endpoint
+from labkit.system.metadata.store import MetadataStore
+from labkit.system.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKIncorrectParameterException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKReadException,
+)
+from labkit.views.shell.cluster.records import (
+    BookieOfCluster,
+    BookieState,
+    ClusterMade,
+    InstanceId,
+    LedgerDeleted,
+    LedgerId,
+    LedgerNode,
+    ReadEntry,
+    SimpleTestPassed,
+)
+
+
+async def initnewcluster(
+    store: MetadataStore, instance_id: str, layout_name: str | None = None
+) -> ClusterMade:
+    """Create the znodes of a new cluster; `instance_id` is a new UUID.
+
+    Raises `ClusterInUseError` if there is a cluster already.
+    """
+    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
+    await init_new_cluster(store, instance_id, layout)
+    return ClusterMade(instance_id, layout.name)
+
+
+async def metaformat(
+    store: MetadataStore, instance_id: str, layout_name: str | None = None
+) -> ClusterMade:
+    """Delete a cluster's metadata, and create a new one.  Raises `ClusterInUseError` while bookies
+    run.
+    """
+    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
+    await format_cluster(store, instance_id, layout)
+    return ClusterMade(instance_id, layout.name)
+
+
+async def whatisinstanceid(store: MetadataStore) -> InstanceId:
+    """The cluster's instance id.  Raises `NoNodeError` when there is no cluster."""
+    return InstanceId(await read_instance_id(store))
+
+
+async def listbookies(
+    store: MetadataStore, states: Iterable[BookieState] = tuple(BookieState)
+) -> list[BookieOfCluster]:
+    """The bookies in these states, sorted by id; a bookie that is down is known by its cookie."""
+    registered = await BookieWatch(store).now()
+    found = dict.fromkeys(await all_bookies(store), BookieState.DOWN)
+    found |= dict.fromkeys(registered.read_only, BookieState.READ_ONLY)
+    found |= dict.fromkeys(registered.writable, BookieState.READ_WRITE)
+    wanted = set(states)
+    return [
+        await _with_address(store, bookie_id, state)
+        for bookie_id, state in sorted(found.items())
+        if state in wanted
+    ]
+
+
+async def _with_address(
+    store: MetadataStore, bookie_id: str, state: BookieState
+) -> BookieOfCluster:
+    if state is BookieState.DOWN:
+        return BookieOfCluster(bookie_id, state)
+    try:
+        endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
+    except BKBookieHandleNotAvailableException:
+        # The bookie has gone since the list was read.
+        return BookieOfCluster(bookie_id, BookieState.DOWN)
+    return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
+
+
+async def listledgers(
+    client: BookKeeper, *, with_metadata: bool = False, bookie_id: str | None = None
+) -> AsyncIterator[LedgerId | LedgerNode]:
+    """All ledgers of the cluster, or those that name the bookie."""
+    async for ledger_ids in client.context.manager.ranges():
+        for ledger_id in ledger_ids:
+            if not with_metadata and bookie_id is None:
+                yield LedgerId(ledger_id)
+                continue
+            try:
+                node = await ledgermetadata(client, ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                # The ledger was deleted in the meantime.
+                continue
+            ensembles = (segment.ensemble for segment in node.metadata.segments)
+            if bookie_id is None or any(bookie_id in ensemble for ensemble in ensembles):
+                yield node if with_metadata else LedgerId(ledger_id)
+
+
+async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
+    """A ledger's metadata.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    metadata, version = await client.context.manager.read(ledger_id)
+    return LedgerNode(ledger_id, version, metadata)
+
+
+async def readledger(
+    client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
+) -> AsyncIterator[ReadEntry]:
+    """Entries `first` to `last` (None: the last confirmed one) from the bookies, without disturbing
+    the ledger's writer.  Unconfirmed entries are left out.
+
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and what `LedgerReader.read` raises.
+    """
+    metadata = await client.ledger_metadata(ledger_id)
+    reader = await client.open_ledger_no_recovery(
+        ledger_id, digest_type=metadata.digest_type, password=metadata.password
+    )
+    confirmed = reader.last_add_confirmed
+    last = confirmed if last is None else min(last, confirmed)
+    async for entry in reader.read(max(first, 0), last):
+        size = len(entry.payload)
+        yield ReadEntry(ledger_id, entry.entry_id, entry.last_add_confirmed, size, entry.payload)
+
+
+async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
+    """Delete a ledger: bookies drop its entries when they collect garbage.
+
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
+    """
+    await client.delete_ledger(ledger_id)
+    return LedgerDeleted(ledger_id)
+
+
+async def simpletest(
+    client: BookKeeper,
+    ensemble_size: int = 3,
+    write_quorum: int = 2,
+    ack_quorum: int = 2,
+    entry_count: int = 1000,
+) -> SimpleTestPassed:
+    """Write a ledger, close it and read it back.
+
+    Raises `BKIncorrectParameterException` for fewer than 1 entry, `BKReadException` when an entry
+    differs from the written one, and errors that the bookies answer.
+    """
+    if entry_count < 1:
+        raise BKIncorrectParameterException(f"{entry_count} entries; the test needs at least 1")
+    writer = await client.create_ledger(ensemble_size, write_quorum, ack_quorum)
+    ledger_id = writer.ledger_id
+    for number in range(entry_count):
+        await writer.drain()
+        writer.add(_payload(number))
+    await writer.confirmed()
+    await writer.close()
+    reader = await client.open_ledger(ledger_id)
+    found_count = 0
+    async for entry in reader.read():
+        if entry.entry_id != found_count or entry.payload != _payload(found_count):
+            raise BKReadException(
+                f"entry {entry.entry_id} of ledger {ledger_id} is not what was written"
+            )
+        found_count += 1
+    if found_count != entry_count:
+        raise BKReadException(
+            f"ledger {ledger_id} has {found_count} entries of the {entry_count} that were written"
+        )
+    return SimpleTestPassed(ledger_id, entry_count, reader.metadata.ensemble_at(0))
+
+
+def _payload(number: int) -> bytes:
+    return b"entry-%d" % number

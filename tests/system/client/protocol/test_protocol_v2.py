@@ -1,0 +1,274 @@
+"""One client's way to one bookie in version 2, where an answer names only what was asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from labkit.system.client.protocol import per_channel_bookie_client, protocol_v2
+from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
+from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.system.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKException,
+    BKLedgerFencedException,
+    BKTimeoutException,
+)
+from labkit.system.model.wire import (
+    Answer,
+    Code,
+    Flag,
+    Opcode,
+    ReadRequest,
+    encode_answer,
+    encode_read,
+)
+from tests.system.client.scripted_bookies import LEDGER, ScriptedNetwork
+from tests.until import until, until_true
+
+KEY = bytes(20)
+NEWEST = -1
+PLAIN, FENCING = 0, int(Flag.FENCE)
+Told = list[Answer | BKException]
+
+
+class Client:
+    """Asks one scripted bookie for the newest entry of the ledger."""
+
+    def __init__(self, timeout_s: float) -> None:
+        network = ScriptedNetwork("b1")
+        self.bookie = network.bookies["b1"]
+        self.way = PerChannelBookieClientV2("b1", network, self._endpoint, timeout_s)
+
+        self.is_registered = asyncio.Event()
+        self.is_registered.set()
+
+    async def _endpoint(self, bookie: str) -> Endpoint:
+        await self.is_registered.wait()
+        return Endpoint(BOOKIE_RPC, bookie, 1)
+
+    async def read(self, *, fences: bool) -> Told:
+        """Returns when the bookie was asked; the list gets the answer."""
+        told: Told = []
+        asked = len(self.bookie.asked)
+        body = encode_read(LEDGER, NEWEST, KEY if fences else b"")
+        self.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append, fences=fences)
+        await until(lambda: len(self.bookie.asked) > asked)
+        return told
+
+    def answer(self, connection: int, data: bytes) -> None:
+        """An answer to the oldest read on that connection, counted from the first."""
+        self.bookie.connections[connection].say(Opcode.READ, Code.OK, NEWEST, data)
+
+    @property
+    def flags(self) -> list[int]:
+        return [each.flags for each in self.bookie.asked if isinstance(each, ReadRequest)]
+
+
+def entries(told: Told) -> list[bytes]:
+    return [each.entry for each in told if isinstance(each, Answer)]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    client = Client(timeout_s=60.0)
+    yield client
+    client.way.close()
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[Client]:
+    client = Client(timeout_s=0.01)
+    yield client
+    client.way.close()
+
+
+@pytest.mark.parametrize("fences_first", [False, True])
+async def test_answers_to_a_plain_and_a_fencing_read_are_never_mistaken(
+    client: Client, fences_first: bool
+) -> None:
+    first = await client.read(fences=fences_first)
+    second = await client.read(fences=not fences_first)
+    assert sorted(client.flags) == [PLAIN, FENCING]
+    client.answer(1, b"to the second")
+    assert (entries(first), entries(second)) == ([], [b"to the second"])
+    client.answer(0, b"to the first")
+    assert (entries(first), entries(second)) == ([b"to the first"], [b"to the second"])
+
+
+@pytest.mark.parametrize("fences_first", [False, True])
+async def test_late_answer_of_a_read_that_was_given_up_is_not_that_of_the_other_kind(
+    impatient: Client, fences_first: bool
+) -> None:
+    given_up = await impatient.read(fences=fences_first)
+    await until(lambda: given_up)
+    assert isinstance(given_up[0], BKTimeoutException)
+    other = await impatient.read(fences=not fences_first)
+    impatient.answer(0, b"late")
+    assert (len(given_up), other) == (1, [])
+    impatient.answer(1, b"to the other")
+    assert entries(other) == [b"to the other"]
+
+
+async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
+    client: Client,
+) -> None:
+    told = [await client.read(fences=True) for _ in range(3)]
+    assert client.bookie.connect_count == 1
+    for data in (b"0", b"1", b"2"):
+        client.answer(0, data)
+    assert [entries(each) for each in told] == [[b"0"], [b"1"], [b"2"]]
+
+
+async def test_a_read_is_plain_unless_it_says_that_it_fences(client: Client) -> None:
+    told: Told = []
+    await client.read(fences=False)
+    body = encode_read(LEDGER, NEWEST)
+    client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
+    await until(lambda: len(client.bookie.asked) == 2)
+    assert client.bookie.connect_count == 1
+
+
+async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_answer(
+    client: Client,
+) -> None:
+    told = [await client.read(fences=True) for _ in range(2)]
+    client.answer(0, b"first")
+    plain = await client.read(fences=False)
+    assert client.bookie.connect_count == 2
+    client.answer(0, b"second")
+    client.answer(1, b"plain")
+    assert [entries(each) for each in (*told, plain)] == [[b"first"], [b"second"], [b"plain"]]
+
+
+async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Client) -> None:
+    for fences in (False, True, False, True):
+        told = await client.read(fences=fences)
+        client.answer(0, b"now")
+        assert entries(told) == [b"now"]
+    assert client.bookie.connect_count == 1
+
+
+async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) -> None:
+    await client.read(fences=False)
+    client.bookie.drop()
+    told: Told = []
+
+    async def is_sent() -> bool:
+        """Just after a loss it is refused at once."""
+        told.clear()
+        body = encode_read(LEDGER, NEWEST, KEY)
+        client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append, fences=True)
+        await asyncio.sleep(0)
+        return not told
+
+    await until_true(is_sent)
+    await until(lambda: client.flags == [PLAIN, FENCING])
+    client.answer(0, b"fenced")
+    assert entries(told) == [b"fenced"]
+    assert client.bookie.connect_count == 2
+
+
+@pytest.mark.parametrize("nonsense", [b"", b"\x02", bytes(23)])
+async def test_a_bookie_that_talks_nonsense_is_left(client: Client, nonsense: bytes) -> None:
+    told = await client.read(fences=False)
+    client.bookie.connections[0].on_bodies([nonsense])
+    await until(lambda: told)
+    assert isinstance(told[0], BKBookieHandleNotAvailableException)
+    assert f"b1 cannot be reached: it answered with {len(nonsense)} bytes" in str(told[0])
+
+
+async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
+    impatient: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise requests would pile up as long as the metadata store does not answer."""
+    monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
+    impatient.is_registered.clear()
+    told: Told = []
+    for number in range(100):
+        for _ in range(1 + number % 2):  # Some ask the same.
+            body = encode_read(LEDGER, number, b"")
+            impatient.way.ask(Opcode.READ, LEDGER, number, body, told.append)
+    await until(lambda: len(told) == 150)
+    assert {type(error) for error in told} == {BKTimeoutException}
+    body = encode_read(LEDGER, 777, b"")
+    impatient.way.ask(Opcode.READ, LEDGER, 777, body, told.append)
+    impatient.is_registered.set()
+    await until(lambda: impatient.bookie.asked)
+    assert impatient.bookie.reads == [777]
+
+
+async def test_a_bookie_that_owes_too_many_answers_is_left(
+    impatient: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
+    monkeypatch.setattr(protocol_v2, "_MOST_LATE", 9)
+    monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 3600.0)
+    for _ in range(10):
+        told = await impatient.read(fences=False)
+        await until(told.__len__)
+        assert isinstance(told[0], BKTimeoutException)
+
+    async def is_refused() -> bool:
+        """Until the connection is closed this, too, times out."""
+        told.clear()
+        body = encode_read(LEDGER, NEWEST, b"")
+        impatient.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
+        await until(lambda: told)
+        return isinstance(told[0], BKBookieHandleNotAvailableException)
+
+    await until_true(is_refused)
+    assert "b1 cannot be reached: it owes the answers to 1" in str(told[0])
+    assert impatient.bookie.connect_count == 1
+
+
+async def test_answers_that_come_together_go_to_each_writer_together_and_in_their_order(
+    client: Client,
+) -> None:
+    told: list[tuple[str, list[int], type[BKException] | None]] = []
+
+    def one(entry_ids: Sequence[int], error: BKException | None) -> None:
+        told.append(("one", [*entry_ids], type(error) if error else None))
+
+    def other(entry_ids: Sequence[int], error: BKException | None) -> None:
+        told.append(("other", [*entry_ids], type(error) if error else None))
+
+    for entry_id, writer in enumerate((one, one, one, one, other, one)):
+        client.way.add(LEDGER, entry_id, b"", writer, entry_id)
+    codes = Code.OK, Code.OK, Code.FENCED, Code.OK, Code.OK, Code.OK
+    client.way.received(
+        [encode_answer(Opcode.ADD, code, LEDGER, number) for number, code in enumerate(codes)]
+    )
+    assert told == [
+        ("one", [0, 1], None),
+        ("one", [2], BKLedgerFencedException),
+        ("one", [3], None),
+        ("other", [4], None),
+        ("one", [5], None),
+    ]
+
+
+async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> None:
+    told: list[int] = []
+
+    def on_added(entry_ids: Sequence[int], _error: BKException | None) -> None:
+        told.extend(entry_ids)
+
+    client.way.add(LEDGER, 0, b"", on_added, 0)
+    client.way.received([encode_answer(Opcode.ADD, Code.OK, LEDGER, 0), b"short"])
+    assert told == [0]
+
+
+@pytest.mark.parametrize("fences", [False, True])
+async def test_after_its_late_answers_came_the_first_connection_is_free_for_the_other_kind(
+    impatient: Client, fences: bool
+) -> None:
+    given_up = [await impatient.read(fences=fences) for _ in range(2)]
+    await until(lambda: all(given_up))
+    impatient.answer(0, b"late")
+    await impatient.read(fences=not fences)
+    assert impatient.bookie.connect_count == 2
+    impatient.answer(0, b"late, too")
+    told = await impatient.read(fences=not fences)
+    impatient.answer(0, b"in time")
+    assert entries(told) == [b"in time"]

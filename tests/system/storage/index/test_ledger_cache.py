@@ -1,0 +1,335 @@
+import errno
+import gc
+import os
+import resource
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
+from labkit.worlds.live.disk import RealDisk, RealFile
+from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk_operation import lost
+
+MANY = 300
+KEY = b"k" * 20
+
+
+class CountingDisk(RealDisk):
+    """Counts the syncs of its files, and has a say in whether all are synced in one step."""
+
+    def __init__(self, root: Path, *, can_sync_whole: bool = True) -> None:
+        super().__init__(root)
+        self.can_sync_whole = can_sync_whole
+        self.failing = False
+        self.file_syncs = self.folder_syncs = self.whole_syncs = 0
+
+    def create(self, path: str) -> RealFile:
+        super().create(path).close()
+        return self.open(path)
+
+    def open(self, path: str) -> RealFile:
+        return CountingFile(self, self.root / path)
+
+    def sync_folder(self, folder: str) -> None:
+        self.folder_syncs += 1
+
+    def sync_whole(self) -> bool:
+        self.whole_syncs += self.can_sync_whole
+        if self.failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self.can_sync_whole
+
+
+class CountingFile(RealFile):
+    def __init__(self, disk: CountingDisk, path: Path) -> None:
+        super().__init__(path, 0)
+        self.disk = disk
+
+    def sync(self) -> None:
+        self.disk.file_syncs += 1
+
+
+def cache_of(ledger_count: int, disk: RealDisk) -> LedgerCache:
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in range(ledger_count):
+        cache.create(ledger_id, KEY)
+        cache.set_locations(ledger_id, [0], [1 << 32 | ledger_id])
+    return cache
+
+
+def locations(disk: RealDisk, ledger_count: int) -> list[int]:
+    """What another start finds."""
+    indexes = [LedgerCache([disk], StorageConfig()).get(each) for each in range(ledger_count)]
+    return [index.location(0) if index else -1 for index in indexes]
+
+
+def test_few_indexes_are_synced_one_by_one(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path)
+    cache_of(3, disk).flush()
+    assert (disk.file_syncs, disk.whole_syncs) == (3, 0)
+    assert locations(disk, 3) == [1 << 32 | each for each in range(3)]
+
+
+@pytest.mark.slow
+def test_many_indexes_are_synced_in_one_step_before_they_get_their_names_and_after(
+    tmp_path: Path,
+) -> None:
+    named_at_sync = []
+
+    class Watched(CountingDisk):
+        def sync_whole(self) -> bool:
+            named_at_sync.append(sum(self.exists(index_path(each)) for each in range(MANY)))
+            return super().sync_whole()
+
+    disk = Watched(tmp_path)
+    cache_of(MANY, disk).flush()
+    assert (disk.file_syncs, disk.folder_syncs) == (0, 0)
+    # Never more than 256 files at once.
+    assert named_at_sync == [0, 256, 256, MANY]
+    assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
+
+
+def test_without_one_sync_for_all_each_index_and_each_folder_is_synced(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path, can_sync_whole=False)
+    cache_of(MANY, disk).flush()
+    assert disk.file_syncs == MANY
+    assert disk.folder_syncs >= 256
+
+
+@pytest.mark.slow
+def test_indexes_stay_changed_when_the_sync_of_all_fails_and_the_next_flush_writes_them_again(
+    tmp_path: Path,
+) -> None:
+    disk = CountingDisk(tmp_path)
+    disk.failing = True
+    cache = cache_of(MANY, disk)
+    with pytest.raises(OSError, match="Input/output error"):
+        cache.flush()
+    assert locations(disk, MANY) == [-1] * MANY
+    disk.failing = False
+    cache.flush()
+    assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
+
+
+def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path)
+    cache = cache_of(MANY, disk)
+    cache.flush()
+    before = disk.whole_syncs
+    cache.flush()
+    assert (disk.whole_syncs, disk.file_syncs) == (before, 0)
+
+
+class CountingIndex(LedgerIndex):
+    """Counts what keeps the number of open files small."""
+
+    __slots__ = ()
+    forgotten = 0
+
+    def forget_file(self) -> None:
+        CountingIndex.forgotten += 1
+        super().forget_file()
+
+
+class CountingCache(LedgerCache):
+    index_class = CountingIndex
+
+
+def test_reading_a_ledger_takes_the_same_steps_for_any_number_of_ledgers(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache_of(MANY, disk).flush()
+    cache = CountingCache([disk], StorageConfig(open_file_limit=10))
+    CountingIndex.forgotten = 0
+    assert all(cache.get(ledger_id) for ledger_id in range(MANY))
+    assert CountingIndex.forgotten <= MANY
+
+
+def test_ledgers_that_are_read_again_without_a_flush_have_few_files_open(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache_of(30, disk).flush()
+    cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
+    for entry_id in (0, 100, 200):  # Further apart than what is read ahead.
+        for index in map(cache.get, range(30)):
+            assert index is not None
+            index.location(entry_id)
+    # The first cache and its indexes know each other, so their files are open until they are found.
+    gc.collect()
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert sum(path.suffix == ".idx" and tmp_path in path.parents for path in paths) <= 10
+
+
+@pytest.mark.slow
+def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
+    for ledger_id in range(2 * MANY):
+        cache.create(ledger_id, KEY)
+        cache.set_locations(ledger_id, [0], [1 << 32 | ledger_id])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + MANY, hard))
+    try:
+        cache.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert locations(disk, 2 * MANY) == [1 << 32 | each for each in range(2 * MANY)]
+
+
+def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durably() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    cache.flush()
+    disk.rename(index_path(5), f"{index_path(5)}.rloc")
+    disk.sync_folder(index_path(5).rpartition("/")[0])
+    found = LedgerCache([disk], StorageConfig()).get(5)
+    assert found is not None
+    assert found.location(0) == 1 << 32 | 7
+    assert disk.after_crash(lost, Fuse()).exists(index_path(5))
+
+
+@pytest.mark.parametrize(
+    ("ledger_count", "file_syncs", "folder_syncs", "whole_syncs"),
+    [(29, 29, 31, 0), (30, 30, 0, 1), (31, 31, 0, 1), (32, 0, 0, 2)],
+)
+def test_from_32_files_or_folders_on_one_sync_replaces_theirs(
+    tmp_path: Path, ledger_count: int, file_syncs: int, folder_syncs: int, whole_syncs: int
+) -> None:
+    """Each of these ledgers has a separate folder, below two that they share."""
+    disk = CountingDisk(tmp_path)
+    cache_of(ledger_count, disk).flush()
+    counted = disk.file_syncs, disk.folder_syncs, disk.whole_syncs
+    assert counted == (file_syncs, folder_syncs, whole_syncs)
+
+
+def test_of_many_indexes_256_are_written_before_they_are_synced() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in range(257):
+        cache.create(ledger_id, KEY)
+    cache.flush()
+    kinds = [each.kind for each in disk.fuse.operations if each.path.endswith(".idx.new")]
+    steps = [kind for kind, _ in groupby(kinds)]
+    assert kinds[: kinds.index("sync")].count("create") == 256
+    assert steps[-4:] == ["create", "write", "sync", "rename"]
+    assert kinds.count("sync") == 257
+
+
+def test_a_folder_is_synced_before_the_folder_that_has_its_name_and_after_the_files() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in (5, 0x1234):
+        cache.create(ledger_id, KEY)
+    cache.flush()
+    syncs = [each.path for each in disk.fuse.operations if each.kind.startswith("sync")]
+    assert syncs == [
+        *("current/0/5/5.idx.new", "current/12/34/1234.idx.new"),
+        *("current/0/5", "current/12/34", "current/0", "current/12", "current"),
+    ]
+
+
+def test_an_index_that_has_its_name_has_no_folder_synced_again() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.flush()
+    before = len(disk.fuse.operations)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    cache.flush()
+    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
+
+
+@pytest.mark.parametrize(("page_count", "left"), [(32 * 1024, 32 * 1024), (32 * 1024 + 1, 0)])
+def test_without_a_limit_in_the_configuration_32768_pages_may_be_changed(
+    page_count: int, left: int
+) -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig(page_size=8))
+    index = cache.create(5, KEY)
+    cache.set_locations(5, range(page_count), [1 << 32 | 7] * page_count)
+    assert index.changed_page_count == left
+
+
+def test_of_one_page_that_may_be_changed_the_second_is_flushed() -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig(page_size=8, page_limit=1))
+    index = cache.create(5, KEY)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    assert index.changed_page_count == 1
+    cache.set_locations(5, [1], [1 << 32 | 8])
+    assert index.changed_page_count == 0
+
+
+def test_a_removed_index_stays_away_after_a_crash() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.flush()
+    cache.remove(5)
+    assert cache.get(5) is None
+    assert cache.ledger_ids() == []
+    assert LedgerCache([disk.after_crash(lost, Fuse())], StorageConfig()).get(5) is None
+
+
+def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
+    disk = SimDisk()
+    config = StorageConfig(
+        journal_format_version_to_write=5, file_info_format_version_to_write=0, page_size=64
+    )
+    cache = LedgerCache([disk], config)
+    cache.create(5, KEY).fence()
+    cache.set_locations(5, [0, 3], [7, 8])
+    cache.flush()
+    # Another start, which writes the newest version elsewhere.
+    cache = LedgerCache([disk], StorageConfig())
+    assert cache.get(5) is not None
+    index = cache.empty(5)
+    assert cache.get(5) is index
+    assert (index.last_entry_id(), index.location(0), dict(index.locations())) == (-1, 0, {})
+    index.flush()
+    loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), 64)
+    assert (loaded.master_key, loaded.fenced, loaded.version) == (KEY, True, 0)
+    assert loaded.last_entry_id() == -1
+
+
+def test_a_ledger_is_settled_until_entries_come_and_again_from_the_second_question_on() -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig())
+    cache.create(5, KEY).got_entries = True
+    cache.create(6, KEY)
+    assert cache.settled([5, 6, 7]) == [6, 7]
+    assert cache.settled([5, 6, 7]) == [5, 6, 7]
+
+
+def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
+    disks = SimDisk(), SimDisk()
+    cache = LedgerCache(disks, StorageConfig())
+    for ledger_id in (4, 5):
+        assert cache.create(ledger_id, KEY).disk is disks[ledger_id % 2]
+    cache.flush()
+    assert [disk.exists(index_path(4)) for disk in disks] == [True, False]
+    again = LedgerCache(disks, StorageConfig()).get(5)
+    assert again is not None
+    assert again.disk is disks[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
+def test_the_file_of_a_ledger_that_was_removed_or_emptied_is_closed(tmp_path: Path) -> None:
+    cache = cache_of(3, RealDisk(tmp_path))
+    cache.flush()
+
+    def open_indexes() -> set[str]:
+        paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        names = (path.name for path in paths if tmp_path in path.parents)
+        return {name for name in names if ".idx" in name}
+
+    # One that was removed and is open has another name.
+    assert open_indexes() == {"0.idx", "1.idx", "2.idx"}
+    cache.remove(0)
+    assert open_indexes() == {"1.idx", "2.idx"}
+    cache.empty(1)
+    assert open_indexes() == {"2.idx"}
+    cache.close()
+    assert open_indexes() == set()

@@ -1,0 +1,218 @@
+"""A node with one owner, whose answers may get lost."""
+
+import pytest
+
+from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from tests.system.client.memory_store import MemoryStore
+
+
+class LossyStore(MemoryStore):
+    """Loses the answer to the next write; which was carried out, or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lose: str = ""
+
+    async def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        if self.lose != "request":
+            await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
+        self._lose()
+        return path
+
+    async def set(self, path: str, data: bytes, version: int) -> int:
+        if self.lose != "request":
+            version = await super().set(path, data, version)
+        self._lose()
+        return version
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        if self.lose != "request":
+            await super().delete(path, version)
+        self._lose()
+
+    def _lose(self) -> None:
+        lost, self.lose = self.lose, ""
+        if lost:
+            raise MetadataUnavailableError("the answer was lost")
+
+
+@pytest.fixture
+def store() -> LossyStore:
+    return LossyStore()
+
+
+def node(store: LossyStore) -> GuardedNode:
+    return GuardedNode(store, "/chain", "the chain of t")
+
+
+async def test_of_two_owners_the_one_that_reads_last_goes_on(store: LossyStore) -> None:
+    old, new = node(store), node(store)
+    assert not await old.read()
+    await old.write(b"1")
+    await old.write(b"2")
+    assert await new.read()
+    await new.write(b"3")
+    for _ in range(2):
+        with pytest.raises(ManagedLedgerFencedError, match="changed the chain of t: open the"):
+            await old.write(b"4")
+    with pytest.raises(ManagedLedgerFencedError):
+        await old.delete()
+    await new.write(b"5")
+    assert store.tree.get("/chain", None)[0] == new.data == b"5"
+
+
+async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore) -> None:
+    one, other = node(store), node(store)
+    await one.read()
+    await other.read()
+    await one.write(b"1")
+    with pytest.raises(ManagedLedgerFencedError):
+        await other.write(b"2")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_whose_answer_was_lost_goes_on(
+    store: LossyStore, begun: bool, lost: str
+) -> None:
+    owner = node(store)
+    await owner.read()
+    if begun:
+        await owner.write(b"0")
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await owner.write(b"2")
+    assert store.tree.get("/chain", None)[0] == b"2"
+    await owner.delete()
+    assert not await owner.read()
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
+    store: LossyStore, lost: str
+) -> None:
+    owner, other = node(store), node(store)
+    await owner.read()
+    await owner.write(b"0")
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await other.read()
+    await other.write(b"2")
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.write(b"3")
+    assert store.tree.get("/chain", None)[0] == b"2"
+
+
+async def test_owner_is_fenced_when_the_node_was_taken_away(store: LossyStore) -> None:
+    owner, other = node(store), node(store)
+    await owner.read()
+    await owner.write(b"0")
+    await other.read()
+    await other.delete()
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.write(b"1")
+
+
+async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore) -> None:
+    owner = node(store)
+    await owner.read()
+    await owner.write(b"0")
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await owner.delete()
+    await owner.delete()
+    assert not await owner.read()
+
+
+async def test_node_that_was_not_read_yet_is_taken_for_missing(store: LossyStore) -> None:
+    first, second = node(store), node(store)
+    assert first.data == b""
+    await first.write(b"1")
+    with pytest.raises(ManagedLedgerFencedError):
+        await second.write(b"2")
+    await node(store).delete()
+    assert store.tree.get("/chain", None)[0] == b"1"
+
+
+async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: LossyStore) -> None:
+    owner = node(store)
+    await owner.write(b"1")
+    assert owner.data == b"1"
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"2")
+    assert owner.data == b"1"
+    assert await owner.read()
+    assert owner.data == b"2"
+    await owner.delete()
+    assert owner.data == b""
+    assert not await owner.read()
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_whose_answer_was_lost_may_delete_the_node(
+    store: LossyStore, lost: str
+) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await owner.delete()
+    assert not store.tree.exists("/chain", None)
+    # It begins again.
+    await owner.write(b"2")
+    assert store.tree.get("/chain", None) == (b"2", 0)
+
+
+async def test_owner_whose_answer_was_lost_deletes_nothing_if_another_wrote_since(
+    store: LossyStore,
+) -> None:
+    owner, other = node(store), node(store)
+    await owner.write(b"0")
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await other.read()
+    await other.write(b"2")
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.delete()
+    assert store.tree.get("/chain", None)[0] == b"2"
+
+
+async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
+    store: LossyStore,
+) -> None:
+    one, other = node(store), node(store)
+    await one.write(b"0")
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await one.write(b"1")
+    await other.read()
+    await other.write(b"2")
+    # What was in doubt does not matter any more.
+    assert await one.read()
+    await one.write(b"3")
+    with pytest.raises(ManagedLedgerFencedError):
+        await other.write(b"4")
+
+
+async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossyStore) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    get = store.get
+
+    async def fails(*_: object) -> tuple[bytes, int]:
+        raise MetadataUnavailableError("it does not answer")
+
+    store.get = fails  # type: ignore[assignment, method-assign]
+    with pytest.raises(MetadataUnavailableError):
+        await owner.read()
+    store.get = get  # type: ignore[method-assign]
+    assert owner.data == b"0"
+    await owner.write(b"1")

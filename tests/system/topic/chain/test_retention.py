@@ -1,0 +1,122 @@
+"""Which ledgers roll over and which may go: tables of decisions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.retention import ledgers_to_delete
+from labkit.system.topic.chain.rollover import rollover_reason
+from labkit.system.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
+
+MINUTE_MS = 60_000
+NOW_MS = 100 * MINUTE_MS
+
+LINKS = (
+    LedgerInfo(1, 10, 100, NOW_MS - 30 * MINUTE_MS),
+    LedgerInfo(4, 10, 100, NOW_MS - 20 * MINUTE_MS),
+    LedgerInfo(6, 10, 100, NOW_MS - 10 * MINUTE_MS),
+    LedgerInfo(7),
+)
+
+
+@pytest.mark.parametrize(
+    ("slowest", "time_ms", "size_bytes", "going"),
+    [
+        # Consumed, and nothing is retained: as Pulsar does unless told otherwise.
+        ((7, -1), 0, 0, [1, 4, 6]),
+        (None, 0, 0, [1, 4, 6]),
+        # The slowest cursor's ledger stays, until all of it is acknowledged.
+        ((4, 3), 0, 0, [1]),
+        ((4, 8), 0, 0, [1]),
+        ((4, 9), 0, 0, [1, 4]),
+        ((6, -1), 0, 0, [1, 4]),
+        ((1, 5), 0, 0, []),
+        ((1, -1), 0, 0, []),
+        # Either limit lets it go; both must keep it.
+        (None, 15 * MINUTE_MS, -1, [1, 4]),
+        (None, 20 * MINUTE_MS, -1, [1]),
+        (None, -1, 100, [1, 4]),
+        (None, -1, 150, [1]),
+        (None, -1, 1000, []),
+        (None, 25 * MINUTE_MS, 100, [1, 4]),
+        (None, 15 * MINUTE_MS, 1000, [1, 4]),
+        (None, -1, -1, []),
+        ((4, 3), 5 * MINUTE_MS, 0, [1]),
+        # The current one never goes.
+        ((7, 5), 0, 0, [1, 4, 6]),
+    ],
+)
+def test_consumed_ledgers_go_when_time_or_size_lets_them(
+    slowest: Position | None, time_ms: int, size_bytes: int, going: list[int]
+) -> None:
+    config = ManagedLedgerConfig(retention_time_ms=time_ms, retention_size_bytes=size_bytes)
+    assert ledgers_to_delete(LINKS, slowest, NOW_MS, config) == going
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 99), st.integers(1, 99)), max_size=6),
+    st.one_of(st.none(), st.tuples(st.integers(0, 7), st.integers(-1, 9))),
+    st.integers(-1, 99),
+    st.integers(-1, 500),
+)
+def test_what_goes_is_the_beginning_and_never_what_a_cursor_needs(
+    sizes: list[tuple[int, int, int]], slowest: Position | None, time_ms: int, size_bytes: int
+) -> None:
+    links = [LedgerInfo(at, *size) for at, size in enumerate(sizes)]
+    config = ManagedLedgerConfig(retention_time_ms=time_ms, retention_size_bytes=size_bytes)
+    going = ledgers_to_delete(links, slowest, 100, config)
+    assert going == list(range(len(going)))
+    assert len(going) < max(len(links), 1)
+    for link in links[: len(going)]:
+        assert slowest is None or slowest >= (link.ledger_id, link.entry_count - 1)
+    if size_bytes >= 0 and time_ms < 0:
+        assert not going or sum(link.size_bytes for link in links[len(going) :]) >= size_bytes
+
+
+@pytest.mark.parametrize(
+    ("entry_count", "size_bytes", "age_ms", "reason"),
+    [
+        (10, 0, 99, ""),
+        (10, 0, 100, ""),
+        (9, 0, 101, ""),
+        (10, 0, 101, "10 entries"),
+        (9, 500, 101, "500 bytes"),
+        (9, 499, 999, ""),
+        (9, 0, 1000, "1000 ms old"),
+        (0, 0, 1000, ""),
+    ],
+)
+def test_ledger_is_full_by_entries_bytes_or_age_and_only_above_its_minimum_age(
+    entry_count: int, size_bytes: int, age_ms: int, reason: str
+) -> None:
+    config = ManagedLedgerConfig(
+        max_entries_per_ledger=10,
+        max_ledger_size_bytes=500,
+        max_ledger_age_ms=1000,
+        min_ledger_age_ms=100,
+    )
+    assert rollover_reason(entry_count, size_bytes, age_ms, config) == reason
+
+
+def test_without_a_minimum_age_a_ledger_may_be_full_at_once() -> None:
+    assert rollover_reason(5, 0, 0, ManagedLedgerConfig(max_entries_per_ledger=5)) == "5 entries"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("retention_time_ms", -2), ("max_ledger_size_bytes", 0), ("cursor_persist_interval_ms", -1)],
+)
+def test_value_out_of_its_range_is_named(name: str, value: int) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {value}; it must be"):
+        ManagedLedgerConfig(**{name: value})
+
+
+def test_brokers_begin_as_pulsars_do() -> None:
+    config = PULSAR_DEFAULTS
+    assert (config.ensemble_size, config.write_quorum, config.ack_quorum) == (2, 2, 2)
+    assert (config.retention_time_ms, config.retention_size_bytes) == (0, 0)
+    assert config.max_entries_per_ledger == config.max_entries_per_cursor_ledger == 50_000
+    assert config.max_ledger_size_bytes == 2048 << 20
+    assert (config.min_ledger_age_ms, config.max_ledger_age_ms) == (600_000, 14_400_000)

@@ -1,0 +1,329 @@
+"""Publishing: the order of receipts, and the end of everything at the first failure."""
+
+import asyncio
+
+import pytest
+
+from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.model.errors import BKLedgerFencedException, LabkitError
+from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.producing.deduplication import Deduplication
+from labkit.system.topic.producing.publishing import (
+    NO_POSITION,
+    AttachedProducer,
+    ProducerBusyError,
+    Send,
+    SendInDoubtError,
+    TopicPublisher,
+)
+from labkit.system.trace.recorder import Recorder, Row
+from tests.system.topic.ledgers import NAME, PlayedLedger
+from tests.system.topic.producing.test_deduplication import chunk, message
+from tests.until import DEADLINE_S
+
+pytestmark = pytest.mark.asyncio
+FENCED = BKLedgerFencedException("fenced")
+
+
+class Sender:
+    """A producer's client: the answers that it got."""
+
+    def __init__(self, publisher: TopicPublisher, name: str = "p") -> None:
+        self.name = name
+        self.turns: list[list[Send]] = []
+        self.dropped: list[LabkitError] = []
+        self.producer: AttachedProducer = publisher.attach(
+            name, lambda stored: self.turns.append(list(stored)), self.dropped.append
+        )
+
+    def send(self, *sequence_ids: int) -> None:
+        for sequence_id in sequence_ids:
+            self.producer.send(sequence_id, 0, message(sequence_id, self.name))
+
+    @property
+    def told(self) -> list[tuple[int, Position]]:
+        return [(send.sequence_id, send.position) for turn in self.turns for send in turn]
+
+
+class Topic:
+    """A publisher on a ledger that the test plays."""
+
+    def __init__(self, ledger: PlayedLedger, deduplication: Deduplication | None) -> None:
+        self.ledger = ledger
+        self.rows: list[Row] = []
+        recorder = Recorder("broker", lambda: 0)
+        recorder.listen(self.rows.extend)
+        self.failures: list[LabkitError] = []
+        self.publisher = TopicPublisher(ledger.real, deduplication, recorder, self.failures.append)
+
+
+def plain() -> Topic:
+    return Topic(PlayedLedger(), None)
+
+
+async def deduplicated(ledger: PlayedLedger | None = None) -> Topic:
+    ledger = ledger or PlayedLedger()
+    marks = await Deduplication.open(ledger.real, Recorder("broker", lambda: 0))
+    return Topic(ledger, marks)
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_what_is_sent_in_a_turn_is_pushed_together_and_answered_together() -> None:
+    topic = plain()
+    p, q = Sender(topic.publisher, "p"), Sender(topic.publisher, "q")
+    p.send(0, 1)
+    q.send(0)
+    p.send(2)
+    await turns()
+    assert topic.ledger.batches == [4]
+    topic.ledger.store()
+    await turns()
+    assert [len(turn) for turn in p.turns] == [3]
+    assert p.told == [(0, (7, 0)), (1, (7, 1)), (2, (7, 3))]
+    assert q.told == [(0, (7, 2))]
+
+
+async def test_no_receipt_comes_before_its_entry_is_stored() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0, 1, 2)
+    await turns()
+    assert p.told == []
+    topic.ledger.store(2)
+    await turns()
+    assert [sequence_id for sequence_id, _ in p.told] == [0, 1]
+
+
+async def test_receipt_names_first_and_last_message_and_the_bytes() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.producer.send(10, 19, b"batch", message_count=10)
+    p.producer.send(20, 0, b"one")
+    await turns()
+    topic.ledger.store()
+    await turns()
+    [receipts] = p.turns
+    assert [
+        (each.sequence_id, each.highest_sequence_id, each.position, len(each.data))
+        for each in receipts
+    ] == [(10, 19, (7, 0), 5), (20, 20, (7, 1), 3)]
+    assert [(r.kind, r.ledger, r.entry, r.size, r.note) for r in topic.rows] == [
+        ("batch.stored", 7, 0, 10, NAME),
+        ("batch.stored", 7, 1, 1, NAME),
+    ]
+
+
+async def test_two_producers_of_one_name_are_one_too_many() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    with pytest.raises(ProducerBusyError, match="p that is connected"):
+        Sender(topic.publisher)
+    p.producer.detach()
+    Sender(topic.publisher)
+
+
+# Deduplication
+
+
+async def test_duplicate_gets_a_receipt_without_a_place_and_no_entry() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    p.send(0, 1)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    p.producer.detach()
+    again = Sender(topic.publisher)
+    assert again.producer.last_sequence_id == 1
+    again.send(0, 1, 2)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    assert again.told == [(0, NO_POSITION), (1, NO_POSITION), (2, (7, 2))]
+    assert len(topic.ledger.entries) == 3
+
+
+async def test_receipt_of_a_duplicate_does_not_overtake() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    p.send(0)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    p.send(1, 0)
+    await turns()
+    assert p.told == [(0, (7, 0))]
+    topic.ledger.store()
+    await turns()
+    assert p.told == [(0, (7, 0)), (1, (7, 1)), (0, NO_POSITION)]
+
+
+async def test_message_under_way_from_an_earlier_connection_drops_the_producer_alone() -> None:
+    """Were a later one taken, it would make a duplicate of the one in doubt."""
+    topic = await deduplicated()
+    first, q = Sender(topic.publisher), Sender(topic.publisher, "q")
+    first.send(0)
+    await turns()
+    first.producer.detach()
+    again = Sender(topic.publisher)
+    again.send(0, 1)
+    q.send(0)
+    await turns()
+    assert [type(error) for error in again.dropped] == [SendInDoubtError]
+    assert topic.ledger.batches == [1, 1]
+    topic.ledger.store()
+    await turns()
+    assert (first.told, again.told, q.told) == ([], [], [(0, (7, 1))])
+    once_more = Sender(topic.publisher)
+    once_more.send(0, 1)
+    await turns()
+    assert once_more.told == [(0, NO_POSITION)]
+    assert topic.failures == []
+
+
+async def test_chunks_are_stored_each_though_they_share_a_sequence_id() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    for number in range(3):
+        p.producer.send(0, 0, chunk(0, number, of=3), is_chunk=True)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    assert p.told == [(0, (7, number)) for number in range(3)]
+    p.producer.send(0, 0, chunk(0, 0, of=3), is_chunk=True)
+    await turns()
+    assert p.told[3:] == [(0, NO_POSITION)]
+
+
+# The end
+
+
+async def test_first_failure_drops_all_producers_and_nothing_later_is_stored() -> None:
+    topic = await deduplicated()
+    p, q = Sender(topic.publisher), Sender(topic.publisher, "q")
+    p.send(0, 1)
+    q.send(0)
+    await turns()
+    topic.ledger.store(1)
+    topic.ledger.end(FENCED)
+    p.send(2)
+    await turns()
+    p.send(3)
+    await turns()
+    assert p.told == [(0, (7, 0))]
+    assert (p.dropped, q.dropped, topic.failures) == ([FENCED], [FENCED], [FENCED])
+    assert topic.ledger.batches == [3]
+    assert len(topic.ledger.entries) == 1
+
+
+async def test_next_owner_takes_what_failed_here_for_new() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    p.send(0, 1, 2)
+    await turns()
+    topic.ledger.store(1)
+    topic.ledger.end(FENCED)
+    await turns()
+    topic.ledger.error = None
+    after = await deduplicated(topic.ledger)
+    p = Sender(after.publisher)
+    assert p.producer.last_sequence_id == 0
+    p.send(1, 2)
+    await turns()
+    after.ledger.store()
+    await turns()
+    assert p.told == [(1, (7, 1)), (2, (7, 2))]
+
+
+async def test_lost_session_ends_it_too_and_what_is_stored_is_reported_before() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0, 1)
+    await turns()
+    topic.ledger.store(1)
+    await asyncio.sleep(0)
+    lost = MetadataUnavailableError("lost")
+    topic.publisher.fail(lost)
+    topic.ledger.store()
+    await turns()
+    assert p.told == [(0, (7, 0))]
+    assert (p.dropped, topic.failures) == ([lost], [lost])
+
+
+async def test_topic_is_settled_when_each_send_that_was_taken_has_its_receipt() -> None:
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0, 1)
+    topic.publisher.stop()
+    p.send(2)
+    settling = asyncio.ensure_future(topic.publisher.settled())
+    await turns()
+    topic.ledger.store(1)
+    await turns()
+    assert not settling.done()
+    topic.ledger.store()
+    await asyncio.wait_for(settling, 30)
+    assert [sequence_id for sequence_id, _ in p.told] == [0, 1]
+    assert p.dropped == []
+
+
+async def test_topic_that_fails_is_settled() -> None:
+    topic = plain()
+    Sender(topic.publisher).send(0)
+    topic.publisher.stop()
+    settling = asyncio.ensure_future(topic.publisher.settled())
+    await turns()
+    topic.ledger.end(FENCED)
+    await asyncio.wait_for(settling, 30)
+    assert topic.failures == [FENCED]
+
+
+async def test_producer_that_has_left_gets_no_receipts_and_its_messages_are_stored() -> None:
+    topic = await deduplicated()
+    p = Sender(topic.publisher)
+    p.send(0, 1)
+    p.producer.detach()
+    p.send(2)
+    await turns()
+    topic.ledger.store()
+    await turns()
+    assert (p.turns, p.dropped) == ([], [])
+    assert len(topic.ledger.entries) == 2
+    assert Sender(topic.publisher).producer.last_sequence_id == 1
+
+
+async def test_a_failed_publisher_reports_nothing_more_as_stored() -> None:
+    """The next owner may have reported later entries by then."""
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0)
+    await turns()
+    topic.publisher.fail(FENCED)
+    topic.ledger.store()
+    await turns()
+    assert (topic.rows, p.told) == ([], [])
+
+
+@pytest.mark.parametrize("drops", [False, True])
+async def test_deduplication_learns_when_a_producer_comes_and_goes(
+    monkeypatch: pytest.MonkeyPatch, drops: bool
+) -> None:
+    topic = await deduplicated()
+    marks, told = topic.publisher.deduplication, []
+    monkeypatch.setattr(marks, "attached", lambda name: told.append(f"{name} came"))
+    monkeypatch.setattr(marks, "detached", lambda name: told.append(f"{name} went"))
+    sender = Sender(topic.publisher)
+    if drops:
+        topic.publisher.fail(FENCED)
+    else:
+        topic.publisher.let_go(sender.producer)
+    assert told == ["p came", "p went"]
+
+
+async def test_publisher_to_which_nothing_was_sent_is_settled() -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        await plain().publisher.settled()

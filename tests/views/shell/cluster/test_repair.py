@@ -1,0 +1,252 @@
+"""The verbs about lost bookies: by hand on bookies that repair nothing, and with autorecovery."""
+
+import random
+
+import pytest
+
+from labkit.system.autorecovery.underreplication import (
+    LedgerUnderreplicationManager,
+    UnavailableException,
+)
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.placement.placement import in_name_order
+from labkit.system.metadata.cluster import ClusterInUseError
+from labkit.system.metadata.cookie import read_cookie
+from labkit.system.metadata.store import MetadataStore
+from labkit.system.model.errors import BKLedgerClosedException, BKLedgerFencedException
+from labkit.system.model.ledger import LedgerState
+from labkit.views.shell.cluster import repair
+from labkit.views.shell.cluster.records import CookieDeleted, LedgerRecovery, StillNeeded
+from labkit.views.shell.folders import ShellError
+from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeNotStartedError
+from tests.until import until_true
+from tests.views.shell.support import Ask
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAYLOADS = [b"payload %d" % number for number in range(20)]
+
+
+async def written(client: BookKeeper, size: int = 2) -> int:
+    """A closed ledger with a copy of every entry on each bookie of its ensemble."""
+    writer = await client.create_ledger(size, size, size)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+    await writer.close()
+    return writer.ledger_id
+
+
+async def stop(cluster: LocalCluster, client: BookKeeper, bookie: str) -> None:
+    """Let a bookie leave, and wait until the metadata store knows."""
+    await cluster.shut_down(bookie)
+
+    async def is_missed() -> bool:
+        return bookie not in await client.writable_bookies()
+
+    await until_true(is_missed)
+
+
+async def recovered(
+    client: BookKeeper, bookie: str, *ledger_ids: int, skip_open: bool = False
+) -> list[LedgerRecovery]:
+    """What `recover` says of these ledgers, each recovered by itself."""
+    return [
+        ledger
+        for ledger_id in ledger_ids
+        async for ledger in repair.recover(
+            client, [bookie], ledger_id=ledger_id, skip_open=skip_open
+        )
+    ]
+
+
+async def ensembles(client: BookKeeper, ledger_id: int) -> list[tuple[str, ...]]:
+    metadata = await client.ledger_metadata(ledger_id)
+    return [segment.ensemble for segment in metadata.segments]
+
+
+async def payloads(client: BookKeeper, ledger_id: int) -> list[bytes]:
+    reader = await client.open_ledger(ledger_id)
+    return [entry.payload async for entry in reader.read()]
+
+
+async def test_recovered_ledger_has_every_entry_on_another_bookie(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    ledger_id = await written(client)
+    assert await ensembles(client, ledger_id) == [("bookie-1", "bookie-2")]
+    await stop(cluster, client, "bookie-1")
+    assert await recovered(client, "bookie-1", ledger_id) == [
+        LedgerRecovery(ledger_id, 1, recovered=True)
+    ]
+    ((first, second),) = await ensembles(client, ledger_id)
+    assert first not in ("bookie-1", "bookie-2")
+    assert second == "bookie-2"
+    # With the only other copy away, the new one has to do.
+    await stop(cluster, client, "bookie-2")
+    assert await payloads(client, ledger_id) == PAYLOADS
+    assert await recovered(client, "bookie-1", ledger_id) == []
+
+
+async def test_dry_run_tells_and_changes_nothing(cluster: LocalCluster, client: BookKeeper) -> None:
+    ledger_id = await written(client)
+    await stop(cluster, client, "bookie-1")
+    before = await ensembles(client, ledger_id)
+    told = [each async for each in repair.recover(client, ["bookie-1"], dry_run=True)]
+    assert LedgerRecovery(ledger_id, 1, recovered=False) in told
+    assert await ensembles(client, ledger_id) == before
+
+
+async def test_open_ledger_is_recovered_first_unless_it_should_be_skipped(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    writer = await client.create_ledger(3, 3, 2)
+    await writer.add(PAYLOADS[0])
+    await stop(cluster, client, "bookie-1")
+    ledger_id = writer.ledger_id
+    assert await recovered(client, "bookie-1", ledger_id, skip_open=True) == []
+    (ledger,) = await recovered(client, "bookie-1", ledger_id)
+    assert ledger.recovered
+    assert (await client.ledger_metadata(ledger_id)).state is LedgerState.CLOSED
+    assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
+    # Either answer may come first: bookies say fenced; where bookie-1 was, the metadata say closed.
+    with pytest.raises((BKLedgerFencedException, BKLedgerClosedException)):
+        await writer.add(PAYLOADS[1])
+    assert await payloads(client, ledger_id) == PAYLOADS[:1]
+
+
+async def test_ledger_that_cannot_be_recovered_is_named_with_the_reason(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    ledger_id = await written(client, size=5)
+    await stop(cluster, client, "bookie-1")
+    (ledger,) = await recovered(client, "bookie-1", ledger_id)
+    assert not ledger.recovered
+    assert ledger.error is not None
+    assert "bookie-1" in ledger.error
+
+
+async def test_bookie_that_serves_is_neither_recovered_nor_struck_off(client: BookKeeper) -> None:
+    for verb in (
+        repair.recover(client, ["bookie-1"]),
+        repair.decommissionbookie(client, "bookie-1"),
+    ):
+        with pytest.raises(ClusterInUseError, match="still registered: bookie-1"):
+            await anext(verb)
+
+
+async def test_without_an_auditor_nothing_can_be_triggered(
+    cluster: LocalCluster, client: BookKeeper
+) -> None:
+    assert (await repair.whoisauditor(client)).bookie_id is None
+    with pytest.raises(UnavailableException, match="there is no auditor"):
+        await repair.triggeraudit(client)
+    await stop(cluster, client, "bookie-5")
+    with pytest.raises(UnavailableException, match="there is no auditor"):
+        await anext(repair.decommissionbookie(client, "bookie-5"))
+
+
+async def test_marks_are_listed_by_the_bookie_that_they_miss(client: BookKeeper) -> None:
+    marks = LedgerUnderreplicationManager(client.store, "test", random.randrange, lambda: 1234)
+    await marks.mark(7, ["a", "b"])
+    await marks.mark(8, ["b"])
+
+    async def listed(*options: str | None) -> list[int]:
+        return [mark.ledger_id for mark in await repair.listunderreplicated(client, *options)]
+
+    assert await listed() == [7, 8]
+    assert await listed("a") == [7]
+    assert await listed(None, "a") == [8]
+    (first, _) = await repair.listunderreplicated(client)
+    assert (first.missing_replicas, first.ctime_ms) == (("a", "b"), 1234)
+
+
+async def test_verbs_print_what_they_find(cluster: LocalCluster, ask: Ask) -> None:
+    zookeeper = cluster.zookeeper
+    client = await cluster.connect(placement=in_name_order)
+    marks = LedgerUnderreplicationManager(client.store, "test", random.randrange, lambda: 1234)
+    await marks.mark(9, ["c"])
+    for verb, expected in (
+        ("whoisauditor", "No auditor elected\n"),
+        ("autorecovery", "Autorecovery is enabled\n"),
+        ("autorecovery -disable", "Autorecovery is disabled\n"),
+        ("autorecovery -status", "Autorecovery is disabled\n"),
+        ("autorecovery -enable", "Autorecovery is enabled\n"),
+        ("listunderreplicated -mr c", "9\n\tCtime : 1234\n\tMissingReplica : c\n"),
+    ):
+        assert await ask(zookeeper, *verb.split()) == (0, expected, ""), verb
+    for verb, reason in (
+        ("triggeraudit", "there is no auditor: autorecovery runs nowhere"),
+        ("recover bookie-1 -f", "still registered: bookie-1; stop them first"),
+        ("decommission -bookieid bookie-1 -f", "still registered: bookie-1; stop them first"),
+        ("recover nobody -l 7 -d", "a bookie's cookie may go only when all"),
+        ("recover nobody -f", "the cluster has no bookie 'nobody'; `listbookies -a` names"),
+        ("recover nobody,bookie-9 --dryrun", "the cluster has no bookie 'bookie-9', 'nobody'"),
+        ("recover nobody -f -d", "the cluster has no bookie 'nobody'"),
+        ("decommission -bookieid nobody -f", "the cluster has no bookie 'nobody'"),
+    ):
+        code, output, errors = await ask(zookeeper, *verb.split())
+        assert (code, output) == (1, "")
+        assert errors.startswith(f"labkit: {reason}")
+    client.close()
+
+
+async def test_recovery_tells_each_ledger_and_fails_if_one_fails(
+    cluster: LocalCluster, client: BookKeeper, ask: Ask
+) -> None:
+    good, bad = await written(client), await written(client, size=5)
+    await stop(cluster, client, "bookie-1")
+    code, output, errors = await ask(cluster.zookeeper, "recover", "bookie-1", "-f", "-d")
+    assert code == 1
+    assert f"Ledger {good}: 1 fragments recovered\n" in output
+    assert f"labkit: ledger {bad} is not recovered: " in errors
+    # The cookie stays, as not everything is recovered.
+    assert "deleted" not in output
+    assert not await cookie_is_gone(client.store, "bookie-1")
+    await client.delete_ledger(bad)
+
+
+async def test_switch_of_autorecovery_is_shown_and_moved_once(client: BookKeeper) -> None:
+    assert (await repair.autorecovery(client)).enabled
+    assert not (await repair.autorecovery(client, enable=False)).enabled
+    with pytest.raises(UnavailableException, match="disabled already"):
+        await repair.autorecovery(client, enable=False)
+    assert (await repair.autorecovery(client, enable=True)).enabled
+    with pytest.raises(UnavailableException, match="enabled already"):
+        await repair.autorecovery(client, enable=True)
+
+
+@pytest.mark.java
+async def test_decommissioned_bookie_is_in_no_metadata_and_does_not_come_back() -> None:
+    async with LocalCluster(4, autorecovery={}) as cluster:
+        client = await cluster.connect(placement=in_name_order)
+        ledger_id = await written(client)
+        await until_auditor(client)
+        await stop(cluster, client, "bookie-1")
+        *waiting, last = [each async for each in repair.decommissionbookie(client, "bookie-1")]
+        assert last == CookieDeleted("bookie-1")
+        assert all(isinstance(each, StillNeeded) for each in waiting)
+        assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
+        assert await repair.listunderreplicated(client) == []
+        assert await cookie_is_gone(client.store, "bookie-1")
+        with pytest.raises(NodeNotStartedError):
+            await cluster.restart("bookie-1")
+        with pytest.raises(ShellError, match="has no bookie 'bookie-1'"):
+            await anext(repair.decommissionbookie(client, "bookie-1"))
+        # A cluster that repairs nothing more cannot decommission.
+        await repair.autorecovery(client, enable=False)
+        with pytest.raises(UnavailableException, match="autorecovery is disabled"):
+            await repair.triggeraudit(client)
+        client.close()
+
+
+async def until_auditor(client: BookKeeper) -> None:
+    async def is_there() -> bool:
+        return (await repair.whoisauditor(client)).bookie_id in await client.writable_bookies()
+
+    await until_true(is_there)
+
+
+async def cookie_is_gone(store: MetadataStore, bookie: str) -> bool:
+    return await read_cookie(store, bookie) is None
