@@ -2,7 +2,7 @@
 
     python -m tests.interop.config_keys
 
-writes the lists in tests/worlds/live/keys again, which hold labkit's tables of keys.
+writes the lists in tests/worlds/live/config/keys again, which hold labkit's tables of keys.
 """
 
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.interop.apache import fetch_jars
 
 HERE = Path(__file__).parent
-KEYS = HERE.parents[1] / "worlds" / "live" / "keys"
+KEYS = HERE.parents[1] / "worlds" / "live" / "config" / "keys"
 TIMEOUT_S = 60
 
 BOOKKEEPER = "bookkeeper-4.18.0.txt"
@@ -61,7 +61,7 @@ _OF_THE_MACHINE = {
 
 
 def committed(name: str) -> list[str]:
-    """The lines of a list in tests/worlds/live/keys."""
+    """The lines of a list in tests/worlds/live/config/keys."""
     return (KEYS / name).read_text(encoding="utf-8").splitlines()
 
 

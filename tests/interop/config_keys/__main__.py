@@ -1,4 +1,4 @@
-"""Writes the lists of keys in tests/worlds/live/keys again."""
+"""Writes the lists of keys in tests/worlds/live/config/keys again."""
 
 from tests.interop.config_keys import KEYS, in_the_jars
 

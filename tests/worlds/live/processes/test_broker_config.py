@@ -251,7 +251,7 @@ def test_pauses_after_failed_reads_are_pulsars(conf: Path) -> None:
 
 
 def test_a_file_of_pulsars_own_defaults_starts_a_broker(conf: Path) -> None:
-    keys = (Path(__file__).parent / "keys" / "pulsar-4.2.4.txt").read_text("utf-8")
+    keys = (Path(__file__).parents[1] / "config" / "keys" / "pulsar-4.2.4.txt").read_text("utf-8")
     conf.write_text(keys)
     found, without_effect = broker_settings(Options(zookeeper="zk:2181", conf=conf))
     assert found.broker.managed_ledger == PULSAR_DEFAULTS
