@@ -14,8 +14,11 @@ ROOT = Path(__file__).parents[3]
 
 BECOME = f"""
 import json, os, pathlib, sys
-import encodings.idna, kazoo.client, kazoo.exceptions, kazoo.security,
-labkit.worlds.live.host.private os.setgroups([]) os.setgid({NOBODY}) os.setuid({NOBODY})
+import encodings.idna, kazoo.client, kazoo.exceptions, kazoo.security
+import labkit.worlds.live.host.private
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
 """
 """What a program needs is imported first: Python itself may be closed to another user."""
 

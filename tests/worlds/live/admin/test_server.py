@@ -421,4 +421,4 @@ async def test_an_unforeseen_error_is_one_line_with_its_place(
     )
     [line] = site.lines
     assert "ZeroDivisionError('a mistake of ours') at " in line
-    assert "test_admin_server.py:" in line
+    assert "test_server.py:" in line
