@@ -7,8 +7,8 @@
     cli/     the command `labkit`
     shipped_files   finds the notebooks and data that came with labkit
 
-Imports run upwards in this list only: the system knows nothing of the worlds, and so on.  Each
-package's `__init__` lists its modules; ARCHITECTURE.md follows an entry through them.
+A package imports only from those above it in this list: the system does not import the worlds.
+Each package's `__init__` lists its modules; ARCHITECTURE.md follows an entry through them.
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
 imported when it is first used, so that a bookie's process starts without the pictures.

@@ -8,7 +8,7 @@
     workshop_arguments  the options of `labkit client`
 
 Each verb imports what it needs when it runs, so a bookie starts fast, and `labkit doctor` works
-where packages are missing.  Only this package, the shell and the widgets print.
+where packages are missing.  Only this package and the shell print.
 
 Read `main` and `doctor` first.
 """

@@ -68,9 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(missing))
     except _OutputError as failed:
         return _without_output(failed.reason)
-    except (
-        asyncio.CancelledError
-    ):  # By a stop signal (`labkit.worlds.live.host.stop_signal`): how servers end.
+    except asyncio.CancelledError:
+        # A stop signal ends a server in this way (`labkit.worlds.live.host.stop_signal`).
         return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -17,8 +17,8 @@ These packages serve all of them:
     trace/         records what happens as events with causes
     check/         judges a trace: each promise of the system is a named check
 
-This code never opens a socket or a file, and it never reads a clock: it asks ports, which
-`labkit.worlds` provides twice.  It knows nothing of the views and the course.
+This code never opens a socket or a file, and it never reads a clock.  It calls interfaces (ports)
+instead, and `labkit.worlds` implements each of them twice.  It does not import views or the course.
 
 Read `storage/journal.py` and `client/writer.py` first.
 """

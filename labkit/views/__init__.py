@@ -1,4 +1,4 @@
-"""What looks at the system: pictures, tables and the files of a bookie.
+"""Ways to look at the system: pictures, tables, and a reader of bookies' files.
 
     widgets/  pictures of a trace, for notebooks and web pages
     shell/    what a bookie's files contain, without a running bookie; what a cluster knows

@@ -1,7 +1,7 @@
-"""The two worlds in which the system runs: its ports, provided twice.
+"""The two worlds in which the system runs.  Each implements the interfaces (ports) that it calls.
 
     live/  real files, TCP connections, processes and a ZooKeeper
-    sim/   virtual time, simulated disks and networks, and every fault that a person can think of
+    sim/   virtual time, simulated disks and networks, and the faults that can hit them
 
 Both run the same code of `labkit.system`, and neither imports the other.  `tests/worlds/both`
 checks both against one contract.

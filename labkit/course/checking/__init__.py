@@ -1,4 +1,4 @@
-"""How an answer is judged, and how the learner is told.
+"""Judges a learner's answer and shows the verdict.
 
     exercise               an exercise: its name, its three hints, and the trial of an answer
     check                  an answer -> the trial -> a card
@@ -9,5 +9,5 @@
     record                 and in a file of the learner's, if the learner says so
     parameters             the ranges of a lesson's parameters
 
-Nothing here knows what a lesson is about.  Read `exercise` and `check` first.
+No module here depends on a particular lesson.  Read `exercise` and `check` first.
 """

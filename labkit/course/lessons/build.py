@@ -15,7 +15,7 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
 
 The outputs of all other cells are compared by nbval.  In the learner's version those that tell what
 a prediction asks for are folded (`hide_outputs`).  Both versions are talks, too (`slides`).  Inside
-a code cell
+a code cell:
 
     # solution            these lines are only in the solution
     ...

@@ -1,4 +1,4 @@
-"""A bookie that may have forgotten a fence proves nothing to a ledger's writer.
+"""Counts an acknowledgement only if the bookie cannot have forgotten that the ledger was fenced.
 
 A fence stops an old writer only as long as the fenced bookies remember it.  One that was emptied
 and came back under its id, was restored from a backup, or keeps no journal of its fences has
@@ -12,14 +12,14 @@ honours the fence or answers no more.  Therefore:
 
     an acknowledgement counts once the metadata, read after its connection was made, said OPEN
 
-They are read behind a `sync`, because a ZooKeeper server that lags behind the others would still
-show the OPEN of earlier.  A watch would not do: its notification may arrive after the
-acknowledgement.  Nor would the bookie's cookie: only emptied disks need a new one.
+The check calls `sync` before it reads them: a ZooKeeper server that lags behind the others could
+still return OPEN after the state has changed.  A watch would not do: its notification may arrive
+after the acknowledgement.  Nor would the bookie's cookie: only emptied disks need a new one.
 
 A read is needed once for each new connection, and never for an add: creating the ledger and each
 ensemble change also show that it is OPEN, so the connections that exist by then are known.
 
-In BookKeeper: nothing; its writer counts whatever bookies acknowledge (BookKeeper issue 4812).
+BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
 
 _FASTEST_RETURN_S = 0.005
-"""No client recovers a ledger, and no bookie starts again after that, in less time.  So a new
-ledger's first connections, which follow its creation at once, need no further read.
+"""The shortest time in which a client can recover a ledger and a fenced bookie can then start
+again. A new ledger's first connections are made sooner after its creation, so they need no read.
 """
 _RETRY_S = 1.0
 

@@ -39,9 +39,9 @@ leave a ledger that no chain names: lost space, as there.
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-Also here: `names`, `config` and `messages`; `append_queue` and `backoff` of a managed ledger;
-`topic` and `partitions`; `ownership` and `deletion`.  `chain/` keeps the chain of ledgers,
-`cursors/` what is acknowledged, `producing/` brings messages in.
+The other modules: `names`, `config` and `messages`; `append_queue` and `backoff`, which the managed
+ledger uses; `topic` and `partitions`; `ownership` and `deletion`.  The packages: `chain/` keeps the
+chain of ledgers, `cursors/` stores what is acknowledged, `producing/` stores new messages.
 
 Read `managed_ledger` and `chain/chain.py` first.
 """

@@ -27,15 +27,15 @@ And a world runs it:
     run, trace    runs a scenario; the run as a value
 
 One rule holds it together: every random choice is a decision with a name, so a failing run is a
-small dictionary, and shrinking the run is an edit of that dictionary.  No code iterates over a set,
+small dictionary, and shrinking the run means removing its entries.  No code iterates over a set,
 as its order differs from process to process; no world reads a clock.
 
 `explore/` draws scenarios, searches them for mistakes and shrinks what it finds.  `crash_map/` runs
 one machine alone, without network or time, and stops it at every one of its disk operations.
 
-Not simulated: the metadata server never crashes and its disk never fails; memory is never damaged;
-a faulty node is never malicious.  A run samples one order of events: many seeds
-prove nothing, they only make a mistake unlikely.
+Four things are not simulated: a crash of the metadata server, a failure of its disk, damaged memory
+and a malicious node.  A run tries one order of events, so many runs without a finding make a
+mistake unlikely, and prove nothing.
 
 Beyond the standard library this needs only protobuf, which has a pure-Python wheel, so it also runs
 in a browser's Python (Pyodide), with the same traces.

@@ -24,7 +24,7 @@ class Site:
     port: int
     lines: list[str] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
-    """Kept, because a writer that is collected closes its connection."""
+    """References to the writers: one that is garbage-collected closes its connection."""
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(LOOPBACK, self.port)

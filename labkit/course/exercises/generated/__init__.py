@@ -1,4 +1,4 @@
-"""What the exercises' generated cases are drawn from: questions that can happen, at rules' edges.
+"""Generates the cases of the exercises: realistic questions, most of them at the limits of a rule.
 
 storage  lessons 01 to 04 and 10
 cluster  lessons 05 to 09 and 14

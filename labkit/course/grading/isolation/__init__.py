@@ -1,4 +1,4 @@
-"""A submission's code, shut in.
+"""The sandbox in which a submission's code runs.
 
     sandbox      the process of one submission: bubblewrap, and its limits
     seccomp      the system calls that it refuses

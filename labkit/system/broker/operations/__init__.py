@@ -1,4 +1,4 @@
-"""What an administrator asks of a broker, over HTTP or from the command line.
+"""Carries out an administrator's requests: creates, grows, deletes and inspects topics.
 
     creation     creates, grows and inspects topics
     deletion     deletes topics

@@ -7,5 +7,5 @@
     authorization   what a role may do
     refusals        the answers to commands that this broker does not serve
 
-This package knows no topics.  Read `frames` and `connection` first.
+This package does not depend on topics.  Read `frames` and `connection` first.
 """

@@ -1,4 +1,4 @@
-"""The schemas of a topic's messages, stored and compared as Pulsar does.
+"""Stores and compares the schemas of a topic's messages in the same way as Pulsar.
 
     registry             the versions of a topic's schema
     storage              where they are stored: a locator in a znode, each version in a ledger
@@ -7,5 +7,6 @@
     avro_compatibility   whether one Avro schema can read data of another
     policy               what a namespace demands of its topics' schemas
 
-The broker never decodes a message.  Read `registry` and `checks` first.
+Schemas are compared with each other; no message is checked against one.  Read `registry` and
+`checks` first.
 """

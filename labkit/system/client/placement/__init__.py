@@ -1,4 +1,4 @@
-"""Which bookies store a ledger.
+"""Chooses the bookies that store a ledger.
 
     placement       chooses an ensemble, and replacements for bookies that fail
     rackaware       the same, spread over racks

@@ -1,4 +1,4 @@
-"""How a client talks to one bookie.
+"""The connection from a client to one bookie, and the two wire protocols.
 
     per_channel_bookie_client  a connection, its pending requests and their timeouts
     protocol_v2, protocol_v3   BookKeeper's two wire protocols

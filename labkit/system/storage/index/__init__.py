@@ -1,4 +1,4 @@
-"""Where an entry is: a ledger's index file, and the index pages in memory.
+"""The index: it says where in the entry logs each entry of a ledger is.
 
     ledger_index       the index file of one ledger
     changed_locations  locations that are not yet written to it

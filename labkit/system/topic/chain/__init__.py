@@ -1,4 +1,4 @@
-"""A partition's chain of ledgers: what the metadata store says of it, and how it changes.
+"""A partition's chain of ledgers: reads it from the metadata store, and changes it there.
 
     chain         the chain as a value: its ledgers, the last position, whether it is terminated
     chain_store   stores it by compare-and-set, and makes and deletes ledgers

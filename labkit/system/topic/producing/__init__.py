@@ -1,4 +1,4 @@
-"""Messages on their way into a topic.
+"""Turns the messages of producers into entries of a topic.
 
     producer       labkit's own producer: batches, one entry for each
     publishing     messages of a broker's clients: many at once, receipts in order

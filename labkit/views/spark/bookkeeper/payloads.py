@@ -4,33 +4,13 @@ A client compresses the payload of a whole entry, all messages of a batch togeth
 `common/compression/`.
 """
 
-import zlib
-from collections.abc import Callable
-
-import pyarrow as pa
-
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
+from labkit.system.topic.compression import DecompressionError, decompressed
 
 
 class PayloadError(LabkitError):
     """The payload of an entry cannot be unpacked; the message names the entry."""
-
-
-def _arrow(codec: str) -> Callable[[bytes, int], bytes]:
-    def unpack(data: bytes, size: int) -> bytes:
-        unpacked: bytes = pa.Codec(codec).decompress(data, size, asbytes=True)
-        return unpacked
-
-    return unpack
-
-
-_CODECS: dict[int, Callable[[bytes, int], bytes]] = {
-    CompressionType.LZ4: _arrow("lz4_raw"),
-    CompressionType.ZLIB: lambda data, size: zlib.decompress(data),
-    CompressionType.ZSTD: _arrow("zstd"),
-    CompressionType.SNAPPY: _arrow("snappy"),
-}
 
 
 def plain_payload(
@@ -51,17 +31,9 @@ def plain_payload(
     if not metadata.compression or metadata.HasField("chunk_id"):
         return payload
     try:
-        plain = _CODECS[metadata.compression](payload, metadata.uncompressed_size)
-    except (KeyError, zlib.error, OSError, ValueError) as error:
+        return decompressed(metadata.compression, payload, metadata.uncompressed_size)
+    except DecompressionError as error:
         kind = CompressionType.Name(metadata.compression)
         raise PayloadError(
-            f"entry {entry_id} of ledger {ledger_id} is compressed by {kind} and cannot be"
-            f" unpacked: {error}"
+            f"entry {entry_id} of ledger {ledger_id} is compressed by {kind}: {error}"
         ) from None
-    # zlib does not check the size, and a truncated batch would be read wrongly.
-    if len(plain) != metadata.uncompressed_size:
-        raise PayloadError(
-            f"entry {entry_id} of ledger {ledger_id} has {len(plain)} bytes when unpacked, and"
-            f" should have {metadata.uncompressed_size}"
-        )
-    return plain

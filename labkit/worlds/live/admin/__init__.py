@@ -8,8 +8,8 @@
     subscriptions, messages          a topic's subscriptions and single messages
     schemas                          a topic's schemas
 
-What is not supported answers 501 with a sentence.  These modules translate; the work is done in
-`labkit.system.broker.operations`.
+What is not supported answers 501 with a sentence.  These modules only translate requests;
+`labkit.system.broker` does the work.
 
 Read `http` and `topics` first.
 """

@@ -25,7 +25,10 @@ _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
 async def _topic(call: Call) -> str:
-    """The path's topic, which need not exist.  Raises `BrokerError` if its namespace does not."""
+    """Return the topic that the path names; it may not exist yet.
+
+    Raises `BrokerError` if there is no such namespace.
+    """
     await check_namespace_exists(call.broker.store, call.namespace)
     return call.topic
 

@@ -5,5 +5,5 @@
     token_config     the keys that verify tokens
     metadata_option  the option `--zookeeper` beside a configuration file
 
-No key is ignored in silence.  Read `known_keys` and `properties` first.
+A server prints the names of all keys that it ignores.  Read `known_keys` and `properties` first.
 """

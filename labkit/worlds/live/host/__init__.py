@@ -1,4 +1,4 @@
-"""What labkit needs from the operating system, and what it tells its user about it.
+"""Everything that depends on the operating system, Python or Java.
 
     java, own_python     the Java and the Python for other processes
     guard                ends a foreign process, such as a JVM, together with its owner
@@ -13,5 +13,5 @@
     printable            a stranger's text without control characters
     os_error_advice      what to do about an error of the operating system
 
-Nothing here knows bookies or brokers.  Read `java` and `stop_signal` first.
+No module here depends on bookies or brokers.  Read `java` and `stop_signal` first.
 """

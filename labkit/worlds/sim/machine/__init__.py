@@ -1,4 +1,4 @@
-"""What the simulated world simulates: time, chance, processes, network, disks and ZooKeeper.
+"""Simulates time, random decisions, processes, the network, disks and ZooKeeper.
 
     loop             an event loop whose clock jumps to the next event
     decisions        every random decision has a name and a harmless default
@@ -7,7 +7,7 @@
     disk, disk_operation, disk_work   a disk that forgets what was not synced; slow and faulty work
     tree, zookeeper, lagging_server   the metadata server, and one that is behind the others
     metadata         a client's session with it
-    garbage_collector, interrupt      what Python itself must not do in a run, and what it may
+    garbage_collector, interrupt      no garbage collection in a run; an interrupt reaches the run
 
-Nothing here knows bookies or brokers.  Read `loop` and `disk` first.
+No module here depends on bookies or brokers.  Read `loop` and `disk` first.
 """

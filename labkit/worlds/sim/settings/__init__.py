@@ -1,4 +1,4 @@
-"""The values that a scenario is made of.
+"""The parts of a scenario, as immutable values.
 
     value_rules      what a field may hold, and the sentence that refuses anything else
     scenario_values  values that are written as Python and as JSON
@@ -6,5 +6,5 @@
     triggers         when something is done: at a time, or at an event
     bookie_script    the steps of a bookie alone, for the crash map
 
-All of them are immutable.  Read `cluster` and `triggers` first.
+Read `cluster` and `triggers` first.
 """
