@@ -63,7 +63,7 @@ MISTAKES = (
     Mistake(
         "a log goes when the later copies of its entries are synced",
         "labkit/system/storage/garbage.py",
-        "                sync_again(self.entry_logger.disk_of(other), other)",
+        "                sync_again(self.entry_logger.disk_of(other), log_name(other))",
         "                pass",
         "tests/system/storage/test_garbage.py",
     ),

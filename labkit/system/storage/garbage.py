@@ -22,6 +22,7 @@ from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import (
     EntryLogger,
     location_of,
+    log_name,
     read_ledgers_map,
     scan_entry_log,
 )
@@ -180,7 +181,7 @@ class GarbageCollector:
         # them.
         for other in self.entry_logger.finished_log_ids():
             if other in later_logs:
-                sync_again(self.entry_logger.disk_of(other), other)
+                sync_again(self.entry_logger.disk_of(other), log_name(other))
         self.point_to_copies(moved)
         yield Copied(len(moved), copied_bytes)
 

@@ -89,6 +89,9 @@ class ReplayedStore(ABC):
                 record_count += len(records)
             end = LogMark(file_id, scan.end_offset)
         if needed:
+            # A killed process leaves records that it did not sync.  A power cut must not take them
+            # once a mark points behind them: the next start would miss them.
+            sync_again(disk, end.file_name)
             self.recorder.record(
                 "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
             )
@@ -141,7 +144,7 @@ class ReplayedStore(ABC):
         """
         # Before the mark moves: what it passes is not replayed again.
         for log_id in self.trusted_logs:
-            sync_again(self.entry_logger.disk_of(log_id), log_id)
+            sync_again(self.entry_logger.disk_of(log_id), log_name(log_id))
         self.trusted_logs.clear()
         if self.lacks_space:
             return
@@ -199,9 +202,11 @@ class ReplayedStore(ABC):
             self.flush_replayed()
 
 
-def sync_again(disk: Disk, log_id: int) -> None:
-    """Make durable what an earlier process wrote into an entry log and may not have synced."""
-    file = disk.open(f"current/{log_name(log_id)}")
+def sync_again(disk: Disk, name: str) -> None:
+    """Make durable what an earlier process wrote into a journal or entry log and may not have
+    synced.
+    """
+    file = disk.open(f"current/{name}")
     file.sync()
     file.close()
     disk.sync_folder("current")

@@ -174,3 +174,14 @@ def test_committed_survives_a_stop_at_every_disk_operation_of_the_replay(variant
             bookie.open()
         restart(bookie, VARIANTS[variant](stop_at))
         check(bookie.open(), bookie)
+
+
+def test_a_power_cut_after_a_kill_and_a_start_takes_nothing() -> None:
+    for stop_at in range(count_operations()):
+        bookie = run_until(stop_at)
+        fuse = Fuse()
+        journal, ledgers = bookie.disks
+        bookie.disks = journal.after_kill(fuse), ledgers.after_kill(fuse)
+        bookie.open()
+        restart(bookie, lost)
+        check(bookie.open(), bookie)
