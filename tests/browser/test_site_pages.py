@@ -1,4 +1,4 @@
-"""The pages of the site: nothing from elsewhere, readable by everyone, three doors on each."""
+"""The site's pages load nothing from other hosts, are accessible, and say where they run."""
 
 import re
 
@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.site import BELOW, Site
+from tools.site.address import Address
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.long]
 
@@ -41,13 +42,16 @@ def test_every_view_of_a_lesson_plays_on_its_page(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_in_the_tab_on_binder_and_at_home(site: Site, name: str) -> None:
+def test_a_page_offers_a_tab_and_home_and_binder_if_published(
+    site: Site, name: str
+) -> None:
     page = site.open(f"{name}.html")
     links = page.locator(".lk-doors a")
     targets = [links.nth(i).get_attribute("href") or "" for i in range(links.count())]
     needs_a_cluster = name == "course/11-topics"
     assert any("tab/lab/index.html" in each for each in targets) != needs_a_cluster
-    assert any("urlpath=lab%2Ftree%2Fnotebooks%2F" in each for each in targets)
+    on_binder = any("urlpath=lab%2Ftree%2Fnotebooks%2F" in each for each in targets)
+    assert on_binder == (Address.of_project() is not None)
     links.last.click()
     expect(page).to_have_url(re.compile(f"{BELOW}/start.html#start$"))
     page.close()

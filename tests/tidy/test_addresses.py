@@ -1,4 +1,4 @@
-"""Where labkit is published is one line of pyproject.toml; every other link follows from it."""
+"""The address where labkit is published stands in pyproject.toml and in one block of README.md."""
 
 import shutil
 from pathlib import Path
@@ -7,30 +7,38 @@ import pytest
 
 from tests.tidy.test_environment import ROOT
 from tools.site import address
-from tools.site.address import Address, change
+from tools.site.address import README_BLOCK, Address, change
 
 
-def test_the_first_lines_of_readme_open_the_three_doors() -> None:
-    first = (ROOT / "README.md").read_text().split("\n\n")[1]
-    published = Address.of_project()
-    assert f"]({published.site})" in first
-    assert f"]({published.binder('00-tour.ipynb')})" in first
-    assert "](#start)" in first
-
-
-def test_another_address_changes_every_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = Address.of_project()
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tmp_path)
     monkeypatch.setattr(address, "_ROOT", tmp_path)
-    change("https://github.com/Somebody/storage-lab")
-    assert Address.of_project().site == "https://somebody.github.io/storage-lab/"
-    text = (tmp_path / "README.md").read_text() + (tmp_path / "pyproject.toml").read_text()
-    assert "https://somebody.github.io/storage-lab/" in text
-    assert "/gh/Somebody/storage-lab/HEAD" in text
-    assert not any(link in text for link in old.links())
+    return tmp_path
+
+
+def test_a_checkout_names_no_address(copies: Path) -> None:
+    assert Address.of_project() is None
+    assert "://" not in README_BLOCK.search((copies / "README.md").read_text())[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("earlier", [(), ("https://github.com/first/lab",)])
+def test_an_address_is_written_into_the_project_and_into_one_block_of_the_readme(
+    copies: Path, earlier: tuple[str, ...]
+) -> None:
+    before = (copies / "README.md").read_text()
+    for address_ in (*earlier, "https://github.com/Somebody/storage-lab"):
+        change(address_)
+    published = Address.of_project()
+    assert published is not None
+    assert published.site == "https://somebody.github.io/storage-lab/"
+    after = (copies / "README.md").read_text()
+    [block] = [each[0] for each in README_BLOCK.finditer(after)]
+    assert published.site in block
+    assert published.binder("00-tour.ipynb") in block
+    assert "first/lab" not in after + (copies / "pyproject.toml").read_text()
+    assert README_BLOCK.sub("", after) == README_BLOCK.sub("", before)
 
 
 @pytest.mark.parametrize("wrong", ["", "labkit", "https://github.com/owner", "owner/name"])

@@ -1,8 +1,11 @@
-"""The address where the project is published: one line of pyproject.toml; all links use it.
+"""The address where the project is published: one line of pyproject.toml, and a block of README.md.
 
-python -m tools.site.address https://github.com/owner/name     changes it, and README's links
+python -m tools.site.address https://github.com/owner/name     write both
+
+A checkout has no address until somebody publishes it; pages then have no link to it or to Binder.
 """
 
+import re
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -10,6 +13,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 _ROOT = Path(__file__).parents[2]
+_URLS = re.compile(r"(?m)^(\[project\.urls\]\n(?:#.*\n)*)(?:Repository = .*\n)?")
+README_BLOCK = re.compile(r"(?s)(<!-- address: [^\n]*-->\n).*(<!-- end of address -->)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +24,11 @@ class Address:
     repository: str
 
     @classmethod
-    def of_project(cls) -> "Address":
-        """The address in pyproject.toml."""
+    def of_project(cls) -> "Address | None":
+        """Return the address in pyproject.toml; None if the project is not published."""
         text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
-        project = tomllib.loads(text)["project"]
-        return cls(project["urls"]["Repository"])
+        repository = tomllib.loads(text)["project"].get("urls", {}).get("Repository")
+        return cls(repository) if repository else None
 
     @property
     def site(self) -> str:
@@ -32,31 +37,42 @@ class Address:
         return f"https://{owner.lower()}.github.io/{name}/"
 
     def binder(self, notebook: str) -> str:
-        """The address of a notebook in JupyterLab on mybinder.org."""
+        """Return the address of a notebook in JupyterLab on mybinder.org."""
         owner, name = self.repository.rsplit("/", 2)[1:]
         path = quote(f"lab/tree/notebooks/{notebook}", safe="")
         return f"https://mybinder.org/v2/gh/{owner}/{name}/HEAD?urlpath={path}"
 
     def file(self, path: str) -> str:
-        """The address of a file of the repository."""
+        """Return the address of a file of the repository."""
         return f"{self.repository}/blob/HEAD/{path}"
 
-    def links(self) -> tuple[str, str, str]:
-        """The addresses in README.md: of the site, of Binder, and of the repository."""
-        return self.site, self.binder("00-tour.ipynb"), self.repository
+    def badges(self) -> str:
+        """Return README's badges and links, as Markdown."""
+        tests = f"{self.repository}/actions/workflows/tests.yml"
+        binder = self.binder("00-tour.ipynb")
+        return (
+            f"[![tests]({tests}/badge.svg)]({tests})\n"
+            f"[![Binder](https://mybinder.org/badge_logo.svg)]({binder})\n"
+            f"[![licence](https://img.shields.io/badge/licence-Apache--2.0-blue)](LICENSE)\n\n"
+            f"[Open the course in a browser tab]({self.site}), with nothing to install, or "
+            f"[on Binder]({binder}), with real processes.\n"
+        )
 
 
 def change(repository: str) -> None:
-    """Write another address into pyproject.toml and README.md.  Raises `ValueError`."""
+    """Write the address into pyproject.toml and README.md.  Raises `ValueError`."""
     if not repository.startswith("https://") or repository.count("/") != 4:
         raise ValueError(f"{repository!r} is not an address such as https://github.com/owner/name")
-    old, new = Address.of_project(), Address(repository)
-    for name in ("pyproject.toml", "README.md"):
-        path = _ROOT / name
-        text = path.read_text(encoding="utf-8")
-        for before, after in zip(old.links(), new.links(), strict=True):
-            text = text.replace(before, after)
-        path.write_text(text, encoding="utf-8")
+    _substitute("pyproject.toml", _URLS, rf'\g<1>Repository = "{repository}"\n')
+    _substitute("README.md", README_BLOCK, rf"\g<1>{Address(repository).badges()}\g<2>")
+
+
+def _substitute(name: str, pattern: re.Pattern[str], replacement: str) -> None:
+    path = _ROOT / name
+    text, count = pattern.subn(replacement, path.read_text(encoding="utf-8"))
+    if count != 1:
+        raise ValueError(f"{name} has {count} places for the address; expected 1")
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The three doors on every page: the tab, Binder, and home."""
+"""The links above every page: run it in a tab, on Binder (if the project is published), at home."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -8,7 +8,7 @@ from tools.site.address import Address
 from tools.site.lessons import Lesson
 
 
-def doors(lessons: Iterable[Lesson], address: Address) -> Callable[..., None]:
+def doors(lessons: Iterable[Lesson], address: Address | None) -> Callable[..., None]:
     """The function that Sphinx calls for each page before writing it: it puts the doors on top."""
     by_page = {f"course/{lesson.path.stem}": lesson for lesson in lessons}
 
@@ -22,24 +22,24 @@ def doors(lessons: Iterable[Lesson], address: Address) -> Callable[..., None]:
     return with_doors
 
 
-def doors_html(lesson: Lesson | None, address: Address, up: str = "") -> str:
+def doors_html(lesson: Lesson | None, address: Address | None, up: str = "") -> str:
     """The doors as HTML.  lesson: the one to open, by default the tour.  up: to the site's root."""
     notebook = lesson.path.name if lesson else "00-tour.ipynb"
     tab = f"{up}tab/lab/index.html?path={notebook}"
     home = f"{up}start.html#start"
-    links = [
-        (tab, "Open in a tab"),
-        (address.binder(notebook), "Open on Binder"),
-        (home, "Run at home"),
-    ]
+    links = [(tab, "Open in a tab")]
+    if address:
+        links.append((address.binder(notebook), "Open on Binder"))
+    links.append((home, "Run at home"))
     note = ""
     if lesson and lesson.needs:
-        links = links[1:]
+        del links[0]
         tour = (
             f'<a href="{up}tab/lab/index.html?path=00-tour.ipynb">tour of the simulated world</a>'
         )
+        runs = "on Binder and at home" if address else "at home"
         note = (
-            f"<p>This lesson needs {escape(lesson.needs)}. It runs on Binder and at home. "
+            f"<p>This lesson needs {escape(lesson.needs)}. It runs {runs}. "
             f"A {tour} runs in a browser tab.</p>"
         )
     items = "".join(f'<li><a href="{escape(url)}">{words}</a></li>' for url, words in links)

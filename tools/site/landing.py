@@ -40,9 +40,11 @@ class LandingView(ClusterView):
         return ("kill",)
 
 
-def landing(lessons: Iterable[Lesson], address: Address, views: Views) -> str:
+def landing(lessons: Iterable[Lesson], address: Address | None, views: Views) -> str:
     """The page's text, as Markdown."""
-    rows = (f"| [{each.title}](course/{each.path.name}) | {_where(each)} |" for each in lessons)
+    rows = (
+        f"| [{each.title}](course/{each.path.name}) | {_where(each, address)} |" for each in lessons
+    )
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
         run=breakable_run(run(SCENARIO), views),
         doors=doors_html(None, address),
@@ -82,5 +84,7 @@ def _state(view: LandingView) -> dict[str, Any]:
     return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
-def _where(lesson: Lesson) -> str:
-    return "in a tab" if lesson.in_a_tab else "on Binder, at home"
+def _where(lesson: Lesson, address: Address | None) -> str:
+    if lesson.in_a_tab:
+        return "in a tab"
+    return "on Binder, at home" if address else "at home"

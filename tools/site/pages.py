@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from sphinx.application import Sphinx
 
-from tools.site.address import Address
+from tools.site.address import README_BLOCK, Address
 from tools.site.doors import doors
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
@@ -53,11 +53,12 @@ _READABLE = {
 }
 """HTML of the theme, and its replacement for screen readers and keyboards."""
 
-_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+_LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+"""The text and the path of a link to a file of the project."""
 
 
 def build_pages(
-    target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address
+    target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
     """Build the pages into `target`.  Raises `CannotBuildError` for a broken link."""
     source = work / "pages"
@@ -99,24 +100,25 @@ def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None
     nbformat.write(for_a_page(notebook, views), folder / lesson.path.name)
 
 
-def _document(page: str, file: str, address: Address) -> str:
-    """A document whose relative links lead to pages, if they exist, or to the repository."""
+def _document(page: str, file: str, address: Address | None) -> str:
+    """Return a document whose relative links lead to pages, if they exist, or to the repository."""
     pages = {path: name for name, path in _DOCUMENTS.items()}
     up = "../" * page.count("/")
 
     def led(link: re.Match[str]) -> str:
-        path, _, anchor = link[1].partition("#")
+        words, (path, _, anchor) = link[1], link[2].partition("#")
         found = _normal(PurePosixPath(file).parent / path)
         anchor = f"#{anchor}" if anchor else ""
         if found in pages:
-            return f"]({up}{pages[found]}.md{anchor})"
+            return f"[{words}]({up}{pages[found]}.md{anchor})"
         if found.startswith("notebooks/") and found.count("/") == 1 and found.endswith(".ipynb"):
-            return f"]({up}course/{PurePosixPath(found).name})"
+            return f"[{words}]({up}course/{PurePosixPath(found).name})"
         if found.endswith(".svg"):
-            return f"]({up}{found})"
-        return f"]({address.file(found)})"
+            return f"[{words}]({up}{found})"
+        return f"[{words}]({address.file(found)})" if address else words
 
-    return _LINK.sub(led, (ROOT / file).read_text(encoding="utf-8"))
+    # Badges would be loaded from other hosts.
+    return _LINK.sub(led, README_BLOCK.sub("", (ROOT / file).read_text(encoding="utf-8")))
 
 
 def _normal(path: PurePosixPath) -> str:

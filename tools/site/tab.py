@@ -37,7 +37,7 @@ _SETTINGS = {
 
 
 def build_tab(
-    target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address
+    target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address | None
 ) -> None:
     """Build JupyterLite into `target`; `work` is for its sources.
 
@@ -75,11 +75,13 @@ def _put(notebook: NotebookNode, path: Path) -> None:
     nbformat.write(notebook, path, split_lines=False)
 
 
-def _notice(lesson: Lesson, address: Address) -> NotebookNode:
+def _notice(lesson: Lesson, address: Address | None) -> NotebookNode:
+    binder = (
+        f"[Open it on Binder]({address.binder(lesson.path.name)}), or run" if address else "Run"
+    )
     text = (
-        f"# {lesson.title}\n\nThis lesson needs {lesson.needs}, which no browser tab can run. "
-        f"Open it [on Binder]({address.binder(lesson.path.name)}), which takes some minutes, or "
-        f"[at home]({address.repository}#start), where it runs best."
+        f"# {lesson.title}\n\nThis lesson needs {lesson.needs}, which a browser tab cannot run. "
+        f"{binder} it at home: the page *Start* of this site says how."
     )
     return new_notebook(cells=[new_markdown_cell(text, id=f"notice-{lesson.number}")])
 
