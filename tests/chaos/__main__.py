@@ -3,7 +3,7 @@
     python -m tests.chaos --minutes 10              a long run, with a new seed
     python -m tests.chaos --minutes 10 --seed 7     the schedule of an earlier run again
     python -m tests.chaos --hostile                 what each hostile peer costs a bookie, and the
-                                                    table in docs/hostile-peers.md again
+                                                    table in docs/security.md again
     python -m tests.chaos --hostile half_frames     one of them, and no table
 
 Five bookies, ZooKeeper and nine clients on this machine.  Nothing that was confirmed may be lost,

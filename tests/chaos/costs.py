@@ -18,7 +18,7 @@ from tests.system.bookie.raw import RawClient, add, added
 from tests.until import until
 from tests.worlds.live.real_bookie import RealBookie
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "hostile-peers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- bookie: begin -->", "<!-- bookie: end -->"
 ATTACK_S = 8.0
 RECOVERY_S = 5.0

@@ -2,7 +2,7 @@
 
 Each peer has a fresh broker, a separate process, for some seconds.  Meanwhile a well-behaved
 client sends messages one by one, and none of them may fail.  Memory is what the kernel reports of
-the process; the table in `docs/hostile-peers.md` is written again.
+the process; the table in `docs/security.md` is written again.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "hostile-peers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- broker: begin -->", "<!-- broker: end -->"
 ATTACK_S = 8.0
 RECOVERY_S = 5.0

@@ -9,7 +9,7 @@ from tests.chaos.hostile import PEERS, half_frames, large_reads_on_many
 from tests.repeat import repeated
 
 MOST_MIB = 60 + 4 * 64 + 2 * 64 + 128
-"""The bound in docs/hostile-peers.md, with the defaults."""
+"""The bound in docs/security.md, with the defaults."""
 WORST = [half_frames.__name__, large_reads_on_many.__name__]
 OTHERS = [peer.__name__ for peer in PEERS if peer.__name__ not in WORST]
 

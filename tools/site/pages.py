@@ -15,6 +15,7 @@ import nbformat
 from sphinx.application import Sphinx
 
 from tools.site.address import README_BLOCK, Address
+from tools.site.api_page import api_page
 from tools.site.doors import doors
 from tools.site.landing import landing
 from tools.site.lessons import Lesson
@@ -34,6 +35,9 @@ _DOCUMENTS = {
     },
 }
 """Page -> the file of the repository that it shows."""
+
+_GENERATED = {"reference/api": api_page}
+"""Page -> the function that writes it."""
 
 _ESSAYS = (
     *("system", "system/broker", "system/topic", "system/client", "system/bookie"),
@@ -70,6 +74,7 @@ def build_pages(
         _put_lesson(lesson, source / "course", views, cache)
     course = [f"course/{lesson.path.stem}" for lesson in lessons]
     documents = {page: _document(page, file, address) for page, file in _DOCUMENTS.items()}
+    documents |= {page: write() for page, write in _GENERATED.items()}
     essays = {f"essays/{name.replace('/', '-')}": _essay(name) for name in _ESSAYS}
     for page, text in {**documents, **essays}.items():
         path = source / f"{page}.md"

@@ -1,7 +1,4 @@
-"""Write `docs/api.md`: what `import labkit` offers, from the docstrings.
-
-Run: `.venv/bin/python docs/make_api.py`
-"""
+"""The page on what `import labkit` offers, made from the docstrings."""
 
 import ast
 import inspect
@@ -12,9 +9,8 @@ from typing import Any
 
 import labkit
 
-PAGE = Path(__file__).with_name("api.md")
-FRONT_DOOR = Path(labkit.__file__).with_suffix(".pyi")
-ROOMS = {
+STUB = Path(labkit.__file__).with_suffix(".pyi")
+SECTIONS = {
     "worlds.live": "A real cluster",
     "worlds.sim": "A simulated run",
     "system.check": "The promises",
@@ -27,28 +23,26 @@ ROOMS = {
 _INTRODUCTION = """\
 # What `import labkit` offers
 
-`python docs/make_api.py` writes this page from the docstrings. Everything else is imported from its
-module; [ARCHITECTURE.md](../ARCHITECTURE.md) says where what is.
+Import everything else from its module: see the [guide to the code](../architecture.md).
 """
 
 
-def page() -> str:
-    """The whole page as Markdown."""
-    sections = dict.fromkeys(ROOMS.values(), "")
-    for module, name in offered():
-        sections[ROOMS[".".join(module.split(".")[:2])]] += "\n" + entry(module, name)
+def api_page() -> str:
+    """Return the page as Markdown, without links to the repository."""
+    sections = dict.fromkeys(SECTIONS.values(), "")
+    for module, name in _offered():
+        sections[SECTIONS[".".join(module.split(".")[:2])]] += "\n" + _entry(module, name)
     return _INTRODUCTION + "".join(f"\n## {title}\n{text}" for title, text in sections.items())
 
 
-def offered() -> Iterator[tuple[str, str]]:
-    """Module below `labkit` and name, in the order of the front door."""
-    for node in ast.parse(FRONT_DOOR.read_text()).body:
+def _offered() -> Iterator[tuple[str, str]]:
+    """Yield module below `labkit` and name, in the order of the stub."""
+    for node in ast.parse(STUB.read_text()).body:
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-def entry(module: str, name: str) -> str:
-    """One name: how it is called, where it lives, its docstrings."""
+def _entry(module: str, name: str) -> str:
     thing = getattr(labkit, name)
     tree = ast.parse(dedent(inspect.getsource(thing))).body[0]
     parts = [f"### `{name}`", f"```python\n{_signature(tree)}\n```", f"In `labkit.{module}`."]
@@ -60,7 +54,7 @@ def entry(module: str, name: str) -> str:
 
 
 def _signature(tree: ast.stmt) -> str:
-    """As it stands in the source: a dataclass by its fields, a class by its `__init__`."""
+    """Return the call as in the source: a dataclass's fields, or a class's `__init__`."""
     if isinstance(tree, ast.ClassDef):
         fields = [_field(s) for s in tree.body if isinstance(s, ast.AnnAssign)]
         starts = [s for s in tree.body if getattr(s, "name", "") == "__init__"]
@@ -93,10 +87,6 @@ def _method(node: ast.stmt) -> str:
 
 
 def _text(thing: object) -> str:
-    """A docstring as Markdown: its indented blocks become code."""
+    """Return a docstring as Markdown: indented blocks become code."""
     paragraphs = (inspect.getdoc(thing) or "").split("\n\n")
     return "\n\n".join(f"```\n{dedent(p)}\n```" if p.startswith("    ") else p for p in paragraphs)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
