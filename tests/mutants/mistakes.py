@@ -197,7 +197,7 @@ MISTAKES = (
     Mistake(
         "a location is written again where a later copy may not be synced",
         "labkit/system/storage/garbage.py",
-        "                ledger.set_location(entry.entry_id, location)\n",
+        "                ledger.index.set_locations([entry.entry_id], [location])\n",
         "",
         "tests/system/storage/test_garbage.py",
     ),

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 from labkit.system.model import crc32c
 from labkit.system.model.errors import BKDigestMatchException
@@ -92,7 +91,8 @@ def make_master_key(password: bytes) -> bytes:
     return hashlib.sha1(b"ledger" + password).digest()
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entry:
     """A decoded entry.  `length` counts payload bytes of the ledger up to and with this entry."""
 
     ledger_id: int
@@ -104,7 +104,14 @@ class Entry(NamedTuple):
 
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
     """The entry's bytes as they travel and as they are stored."""
-    return pack_entry(*entry, digest)
+    return pack_entry(
+        entry.ledger_id,
+        entry.entry_id,
+        entry.last_add_confirmed,
+        entry.length,
+        entry.payload,
+        digest,
+    )
 
 
 def pack_entry(

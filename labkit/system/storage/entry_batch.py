@@ -58,7 +58,7 @@ def _from_memory(store: LedgerStore, ledger_id: int, first: int, end: int, room:
 
 def _from_log(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> Run:
     ledger = store.ledgers.get(ledger_id)
-    locations: Sequence[int] = ledger.locations_from(first, end - first) if ledger else ()
+    locations: Sequence[int] = ledger.index.locations_from(first, end - first) if ledger else ()
     if not locations or not locations[0]:
         return Run([], 0)
     try:

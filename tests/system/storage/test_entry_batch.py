@@ -86,9 +86,9 @@ def test_a_run_goes_over_entry_logs_and_memory() -> None:
 @pytest.mark.parametrize("entry_id", range(4))
 def test_a_run_ends_in_front_of_a_damaged_entry(entry_id: int) -> None:
     store = filled([(5, each, 30) for each in range(4)], [])
-    index = store.ledgers.get(5)
-    assert index is not None
-    location = index.location(entry_id)
+    ledger = store.ledgers.get(5)
+    assert ledger is not None
+    location = ledger.index.location(entry_id)
     log = store.ledger_disks[0].open(f"current/{location >> 32:x}.log")
     # Its ledger's id.
     log.write((location & 0xFFFFFFFF) + 7, b"\6")
