@@ -101,9 +101,9 @@ class LedgerStore:
         """Whether the start found no space for what it replayed.  Reads find it in memory, its
         journals stay, and the next checkpoint tries again.
         """
-        self._replayed_keys: dict[int, bytes] = {}
+        self.replayed_keys: dict[int, bytes] = {}
         """Master keys found in the journal, until the start is over."""
-        self._trusted_logs: dict[int, None] = {}
+        self.trusted_logs: dict[int, None] = {}
         """Entry logs in which replay found entries that the journal has, too."""
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
@@ -117,7 +117,7 @@ class LedgerStore:
             self.journal_class(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
-        self._replayed_keys = {}
+        self.replayed_keys = {}
         self._flush_replayed(ends)
 
     # What a bookie does with a request
@@ -331,7 +331,7 @@ class LedgerStore:
 
     def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
         """Do again what the records of the journal at `path` say."""
-        apply_records(records, path, self.ledgers, self._replayed_keys, self._replay_entries)
+        apply_records(records, path, self.ledgers, self.replayed_keys, self._replay_entries)
 
     def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
         """Whether index and entry log have the entry whole.
@@ -344,7 +344,7 @@ class LedgerStore:
         location = ledger.index.location(entry_id)
         held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
         if held:
-            self._trusted_logs[location >> 32] = None
+            self.trusted_logs[location >> 32] = None
             self.ledgers.set_locations(ledger.ledger_id, (entry_id,), (location,))
         return held
 
@@ -425,9 +425,9 @@ class LedgerStore:
         those of the journals, move LastLogMark there.
         """
         # Before the mark moves: what it passes is not replayed again.
-        for log_id in self._trusted_logs:
+        for log_id in self.trusted_logs:
             sync_again(self.entry_logger.disk_of(log_id), log_name(log_id))
-        self._trusted_logs.clear()
+        self.trusted_logs.clear()
         if self.lacks_space:
             return
         try:

@@ -308,7 +308,7 @@ def test_the_same_fence_and_explicit_lac_come_back_from_the_journal_alone(
 def test_what_replay_remembered_is_forgotten_when_the_store_is_open(machine: Machine) -> None:
     add(machine.open(), 5, 0)
     store = machine.open()
-    assert (store._replayed_keys, store._trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
+    assert (store.replayed_keys, store.trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
     assert store.memtable.entry_ids(5) == []
 
 
