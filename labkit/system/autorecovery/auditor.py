@@ -24,7 +24,7 @@ from math import inf
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
-from labkit.system.autorecovery.ledger_view import look_at
+from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
 from labkit.system.autorecovery.metadata_silence import Steadiness
 from labkit.system.autorecovery.periodic_check import PeriodicCheck
@@ -285,7 +285,7 @@ class Auditor:
 
     async def _check_ledger(self, ledger_id: int) -> None:
         try:
-            short = await self._checker.check(await look_at(self._client, ledger_id))
+            short = await self._checker.check(await view_ledger(self._client, ledger_id))
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return
         except BKException as error:

@@ -17,10 +17,11 @@ from typing import TypeVar
 
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragment_copy import EntryUnreadableException
 from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
-from labkit.system.autorecovery.ledger_view import Ledger, look_at
+from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
-from labkit.system.autorecovery.replicator import EntryUnreadableException, LedgerFragmentReplicator
+from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
@@ -97,13 +98,13 @@ class ReplicationWorker:
 
     async def rereplicate(self, ledger_id: int) -> None:
         """Repair a locked ledger; its mark and its lock go, or it is tried again later."""
-        ledger = await look_at(self.client, ledger_id)
+        ledger = await view_ledger(self.client, ledger_id)
         short = await self.checker.check(ledger)
         problems = [await self._repair(ledger, one) for one in short if one.fragment.closed]
         if await self._waits_for_its_writer(ledger, short):
             self.spawn(self._recover_later(ledger_id))
             return
-        ledger = await look_at(self.client, ledger_id)
+        ledger = await view_ledger(self.client, ledger_id)
         # Tested again, metadata included: others may have changed the ledger during the repair.
         still_short = await self.checker.check(ledger)
         if still_short:
@@ -136,7 +137,7 @@ class ReplicationWorker:
 
     # The steps
 
-    async def _repair(self, ledger: Ledger, short: Underreplicated) -> str:
+    async def _repair(self, ledger: LedgerView, short: Underreplicated) -> str:
         """Repair a fragment; returns what went wrong, or "": the next fragment may do better."""
         key = ledger.ledger_id, short.fragment.first
         try:
@@ -158,7 +159,7 @@ class ReplicationWorker:
             return str(error)
         return ""
 
-    async def _move_to_other_racks(self, ledger: Ledger) -> str:
+    async def _move_to_other_racks(self, ledger: LedgerView) -> str:
         """Let each fragment of a closed ledger keep the rule about racks, as far as there are
         bookies for that; returns what went wrong, or "".
         """
@@ -179,7 +180,7 @@ class ReplicationWorker:
                 problem = str(error)
         return problem
 
-    async def _waits_for_its_writer(self, ledger: Ledger, short: list[Underreplicated]) -> bool:
+    async def _waits_for_its_writer(self, ledger: LedgerView, short: list[Underreplicated]) -> bool:
         """Whether copies are missing that only the writer can still provide, or recovery."""
         if ledger.is_closed:
             return False
@@ -194,7 +195,7 @@ class ReplicationWorker:
         self._put_off(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
         await asyncio.sleep(grace_s)
         try:
-            ledger = await look_at(self.client, ledger_id)
+            ledger = await view_ledger(self.client, ledger_id)
             short = await self.checker.check(ledger)
             # Asked after the wait: if autorecovery was disabled meanwhile, no writer is fenced.
             if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 from labkit.system.autorecovery.fragments import Underreplicated
-from labkit.system.autorecovery.ledger_view import Ledger
+from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.autorecovery.metadata_silence import Steadiness
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.metadata.cookie import Cookie, check_cookie
@@ -40,7 +40,7 @@ class SilenceIsAnAnswer(Steadiness):
 class MetadataBeforeCopy(LedgerFragmentReplicator):
     """The metadata names the new bookie first, and then it gets its copies."""
 
-    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
+    async def replicate(self, ledger: LedgerView, short: Underreplicated) -> None:
         targets = await self.choose_targets(short)
         await self.publish(ledger.ledger_id, short, targets)
         await self.copy(ledger, short, targets)
