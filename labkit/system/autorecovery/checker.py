@@ -56,9 +56,9 @@ class LedgerChecker:
         """
         while True:
             registered = (await self._bookies.now()).alive
-            silences = self._bookies.silences
+            silences = self._bookies.silence_count
             short = await self._short(ledger, registered)
-            if not short or silences == self._bookies.silences:
+            if not short or silences == self._bookies.silence_count:
                 return short
 
     async def _short(

@@ -20,7 +20,7 @@ class Settled:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.silences = 0
+        self.silence_count = 0
 
     async def now(self) -> SimpleNamespace:
         return SimpleNamespace(alive=[b.name for b in self.world.bookies.values() if b.is_up])
