@@ -19,6 +19,7 @@ In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 
 from labkit.system.autorecovery.checker import LedgerChecker
@@ -92,17 +93,18 @@ class Auditor:
         self._bookie_check = PeriodicCheck(
             config.auditor_periodic_bookie_check_interval_s, self._audit
         )
+        nodes = manager.nodes
         self._checks = [
             self._bookie_check,
             PeriodicCheck(
                 config.auditor_periodic_check_interval_s,
                 self._check_all_ledgers,
-                manager.ledgers_checked_ms,
+                partial(manager.checked_ms, nodes.ledgers_checked),
             ),
             PeriodicCheck(
                 config.auditor_replicas_check_interval_s,
                 self._check_replicas,
-                manager.replicas_checked_ms,
+                partial(manager.checked_ms, nodes.replicas_checked),
             ),
         ]
         """In the order in which they are made if several are due."""
@@ -111,7 +113,7 @@ class Auditor:
                 PeriodicCheck(
                     config.auditor_periodic_placement_policy_check_interval_s,
                     self._check_placement,
-                    manager.placement_checked_ms,
+                    partial(manager.checked_ms, nodes.placement_checked),
                 )
             )
 
@@ -234,7 +236,7 @@ class Auditor:
             if self._missing.since or not await self._manager.is_enabled():
                 return False
             await self._check_ledger(ledger_id)
-        await self._manager.set_ledgers_checked()
+        await self._manager.set_checked(self._manager.nodes.ledgers_checked)
         return True
 
     async def _check_ledger(self, ledger_id: int) -> None:
@@ -259,7 +261,7 @@ class Auditor:
                 await self._replicas_check.check(ledger_id)
             except BKException as error:
                 self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
-        await self._manager.set_replicas_checked()
+        await self._manager.set_checked(self._manager.nodes.replicas_checked)
         return True
 
     async def _check_placement(self) -> bool:
@@ -284,7 +286,7 @@ class Auditor:
                 policy.better(each.ensemble, writable, quorum) for each in bad
             ):
                 await self._mark(ledger_id, [])
-        await self._manager.set_placement_checked()
+        await self._manager.set_checked(self._manager.nodes.placement_checked)
         return True
 
     # Time

@@ -89,7 +89,7 @@ class ReplicationWorker:
                 self._recorder.record("ledger.deleted", ledger_id)
                 await self.mark_replicated(ledger_id)
             except BKException as error:
-                self._put_off(ledger_id, str(error))
+                self._defer(ledger_id, str(error))
                 # Released before the wait: another worker may reach what this one cannot.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
@@ -121,7 +121,7 @@ class ReplicationWorker:
         if await self._manager.mark_replicated(ledger_id):
             self._recorder.record("replication.done", ledger_id)
         else:
-            self._put_off(ledger_id, "it was marked again meanwhile")
+            self._defer(ledger_id, "it was marked again meanwhile")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
         """Release the lock after a pause: copies are still missing, and a retry now would hardly
@@ -131,7 +131,7 @@ class ReplicationWorker:
         _remember(self._failures, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
         delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
-        self._put_off(ledger_id, f"{why}; again in {delay_s:g} s")
+        self._defer(ledger_id, f"{why}; again in {delay_s:g} s")
         await asyncio.sleep(delay_s)
         await self._manager.release(ledger_id)
 
@@ -192,7 +192,7 @@ class ReplicationWorker:
     async def _recover_later(self, ledger_id: int) -> None:
         """The writer has a grace period to replace the bookies by itself; then it is fenced."""
         grace_s = self._config.open_ledger_rereplication_grace_period_ms / 1000
-        self._put_off(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
+        self._defer(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
         await asyncio.sleep(grace_s)
         try:
             ledger = await view_ledger(self.client, ledger_id)
@@ -201,10 +201,10 @@ class ReplicationWorker:
             if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:
-            self._put_off(ledger_id, str(error))
+            self._defer(ledger_id, str(error))
         await self._manager.release(ledger_id)
 
-    def _put_off(self, ledger_id: int, why: str) -> None:
+    def _defer(self, ledger_id: int, why: str) -> None:
         self._recorder.record("replication.deferred", ledger_id, note=why)
 
 

@@ -88,7 +88,7 @@ def apply_records(
         ledger = ledgers.get(ledger_id) or _recreate(of_ledger[0], path, ledgers, keys)
         if ledger is None:
             continue
-        ledger.index.distrust()
+        ledger.index.mark_unsynced()
         if first.entry_id >= 0:
             _check_ids(of_ledger, path)
             put_entries(ledger, of_ledger)

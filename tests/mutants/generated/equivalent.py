@@ -132,13 +132,13 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/store.py LedgerStore.__init__: constant: True -> False": (
         "A check of what cannot be: the store has a mark for each journal."
     ),
-    "labkit/system/storage/entry_batch.py read_run: boundary: entry_id < end -> entry_id <= end": (
+    "labkit/system/storage/entry_batch.py read_entries: boundary: entry_id < end -> entry_id <= end": (
         "Of the entries from the end to the end there are none."
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/entry_batch.py read_run: constant: 0 -> 1",
-            "labkit/system/storage/entry_batch.py read_run: boundary: room > 0 -> room >= 0",
+            "labkit/system/storage/entry_batch.py read_entries: constant: 0 -> 1",
+            "labkit/system/storage/entry_batch.py read_entries: boundary: room > 0 -> room >= 0",
         ),
         "No entry fits into one byte or none.",
     ),

@@ -18,7 +18,7 @@ from labkit.system.autorecovery.lost_bookies import (
     ledgers_of_bookies,
     when_to_audit,
 )
-from labkit.system.autorecovery.random_port import drawn
+from labkit.system.autorecovery.random_port import shuffled
 from labkit.system.autorecovery.replicas_check import Shortage, shortage_of
 from labkit.system.autorecovery.worker import lock_release_delay_ms
 from labkit.system.client.striping import write_set
@@ -204,9 +204,9 @@ def test_a_ledger_that_fails_again_stays_locked_longer_up_to_the_grace_period() 
 
 
 def test_a_random_order_has_each_bookie_once() -> None:
-    assert list(drawn(["a", "b", "c"], lambda n: n - 1)) == ["c", "b", "a"]
-    assert sorted(drawn(["a", "b", "c"], lambda n: 0)) == ["a", "b", "c"]
-    assert list(drawn([], lambda n: 0)) == []
+    assert list(shuffled(["a", "b", "c"], lambda n: n - 1)) == ["c", "b", "a"]
+    assert sorted(shuffled(["a", "b", "c"], lambda n: 0)) == ["a", "b", "c"]
+    assert list(shuffled([], lambda n: 0)) == []
 
 
 def test_replicas_are_counted_in_three_classes() -> None:

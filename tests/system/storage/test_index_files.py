@@ -68,7 +68,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
     disk = SimDisk()
     index_with(disk, {0: 7})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    index.distrust()
+    index.mark_unsynced()
     before = len(disk.fuse.operations)
     index.flush()
     index.flush()
@@ -82,7 +82,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
 def test_a_new_index_has_its_locations_before_it_has_a_file() -> None:
     index = LedgerIndex(5, IndexHeader(KEY), SimDisk(), 64)
     assert (index.location(0), index.last_entry_id(), dict(index.locations())) == (0, -1, {})
-    index.distrust()
+    index.mark_unsynced()
     index.set_locations((9, 1), (8, 7))
     assert dict(index.locations()) == {1: 7, 9: 8}
     assert [index.location(entry_id) for entry_id in (0, 1, 2, 9, 10, 16)] == [0, 7, 0, 8, 0, 0]

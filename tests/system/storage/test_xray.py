@@ -17,7 +17,7 @@ from labkit.system.storage.index.ledger_index import (
 )
 from labkit.system.storage.journal import LEDGER_KEY, fence_record, journal_ids, ledger_key_record
 from labkit.system.storage.xray import (
-    Frame,
+    LogFrame,
     cookie_spans,
     entry_log_spans,
     entry_spans,
@@ -252,7 +252,7 @@ def test_journals_of_old_versions_have_short_headers(version: int) -> None:
     assert spans[names.index("length")].offset == len(head)
 
 
-def frames_of(*pieces: bytes) -> list[Frame]:
+def frames_of(*pieces: bytes) -> list[LogFrame]:
     return list(log_frames(file_of(bytes(1024) + b"".join(pieces)), 1024))
 
 

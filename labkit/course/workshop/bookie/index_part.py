@@ -65,7 +65,7 @@ class LearnersIndex(LedgerIndex):
     def changed_page_count(self) -> int:
         return 0
 
-    def distrust(self) -> None:
+    def mark_unsynced(self) -> None:
         """The first flush after `load` makes durable what an earlier process may have left."""
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:

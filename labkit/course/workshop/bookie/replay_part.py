@@ -45,7 +45,7 @@ class Replaying:
         ledger = self._store.ledgers.get(ledger_id)
         if ledger is None:
             raise ValueError(f"there is no ledger {ledger_id}: create_ledger comes first")
-        ledger.index.distrust()
+        ledger.index.mark_unsynced()
         self.record_count += 1
         return ledger
 

@@ -159,7 +159,7 @@ class LedgerCache:
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)
         for index, _ in flushed:
-            index.name_is_durable()
+            index.mark_name_durable()
 
     def _sync_whole(self) -> bool:
         return all(disk.sync_whole() for disk in self._disks)

@@ -173,7 +173,7 @@ class LedgerIndex:
         index._whole_page_count = size // page_size
         return index
 
-    def distrust(self) -> None:
+    def mark_unsynced(self) -> None:
         """The file's content may be unsynced, left by an earlier process: the next `flush` writes
         the header again, changed or not.  A sync alone would not do: where one has failed, the
         operating system still shows the bytes, and never writes them.  Locations are written again
@@ -274,7 +274,7 @@ class LedgerIndex:
             written.file.sync()
             for folder in self.put_in_place(written):
                 self.disk.sync_folder(folder)
-            self.name_is_durable()
+            self.mark_name_durable()
 
     # The steps of a flush: those of many ledgers are taken together.
 
@@ -297,7 +297,7 @@ class LedgerIndex:
 
     def put_in_place(self, written: WrittenIndex) -> Sequence[str]:
         """The file is synced.  Returns the folders, the deepest first, that must be synced before
-        `name_is_durable`.
+        `mark_name_durable`.
         """
         path = index_path(self.ledger_id)
         if not self._stored_header:
@@ -312,7 +312,7 @@ class LedgerIndex:
         self._changed = ChangedLocations(self.page_size)
         return _folders_of(path) if self._may_be_unsynced else ()
 
-    def name_is_durable(self) -> None:
+    def mark_name_durable(self) -> None:
         """The folders are synced."""
         self._may_be_unsynced = False
 
