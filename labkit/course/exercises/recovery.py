@@ -28,7 +28,7 @@ from labkit.system.model.errors import (
     BKReadException,
     LedgerFencedException,
 )
-from labkit.system.storage.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace

@@ -36,8 +36,8 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - a journal record that no writer leaves and that would spoil the index stops the start, with
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
-Read in this order: `disk`, `config`, `store`, `ledger_descriptor`, `memtable`, `flush_events`,
-`journal`, `journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index/`,
+Read in this order: `disk`, `config`, `store`, `memtable`, `flush_events`, `journal`,
+`journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index/`,
 `entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`, `directories`; `xray` and
 `entry_locations` look at the bytes.
 """

@@ -19,7 +19,7 @@ from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_index import IndexHeader
 from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
-from labkit.system.storage.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 

@@ -29,7 +29,7 @@ from labkit.system.storage.journal import (
     ledger_key_record,
 )
 from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord
-from labkit.system.storage.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import (
     START,
     LogMark,

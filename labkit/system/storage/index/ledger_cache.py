@@ -15,7 +15,7 @@ from labkit.system.storage.index.ledger_index import (
     index_path,
     ledger_ids_on_disk,
 )
-from labkit.system.storage.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
 """Pages with changes in memory, where the configuration leaves it to the bookie.  With a few

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec
 from labkit.system.storage.config import MIB
 from labkit.system.storage.disk import Disk, File
 from labkit.system.storage.garbage import GarbageCollector
-from labkit.system.storage.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import Checkpoint, LedgerStore
