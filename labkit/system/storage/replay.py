@@ -16,10 +16,10 @@ from labkit.system.model.entry import MAX_ENTRY_ID
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import IndexHeader
 from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
-from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 

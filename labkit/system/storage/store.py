@@ -21,6 +21,7 @@ from labkit.system.storage.entry_log import EntryLogger, log_name
 from labkit.system.storage.flush_events import WrittenEntry, record_flush
 from labkit.system.storage.garbage import GarbageCollector
 from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.journal import (
     EXPLICIT_LAC_SINCE,
     Journal,
@@ -29,7 +30,6 @@ from labkit.system.storage.journal import (
     ledger_key_record,
 )
 from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord
-from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import (
     START,
     LogMark,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import (
     IndexHeader,
     LedgerIndex,
     index_folders,
     index_path,
 )
-from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.xray import index_slots
 from labkit.worlds.live.disk import RealDisk, RealFile
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile

@@ -2,8 +2,8 @@
 
 from labkit.course.workshop.learner import Learner
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 

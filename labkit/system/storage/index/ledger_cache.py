@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import (
     IndexHeader,
     LedgerIndex,
@@ -15,7 +16,6 @@ from labkit.system.storage.index.ledger_index import (
     index_path,
     ledger_ids_on_disk,
 )
-from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
 """Pages with changes in memory, where the configuration leaves it to the bookie.  With a few
