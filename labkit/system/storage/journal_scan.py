@@ -66,7 +66,9 @@ class JournalScan:
         self.path = disk.path(f"current/{self.name}")
         self.file: File = disk.open(f"current/{self.name}")
         head = self.file.read(0, 8)
-        self.version = _LENGTH.unpack_from(head, 4)[0] if self._has_magic(head) else 1
+        # Files of version 1 have no header.
+        has_header = len(head) == 8 and head[:4] == MAGIC
+        self.version = _LENGTH.unpack_from(head, 4)[0] if has_header else 1
         if not 1 <= self.version <= VERSION:
             raise StorageDamagedException(
                 f"journal {self.path}: version {self.version} at offset 4;"
@@ -152,10 +154,6 @@ class JournalScan:
         return StorageDamagedException(
             f"journal {self.path} (version {self.version}): {what} at offset {offset}"
         )
-
-    @staticmethod
-    def _has_magic(head: bytes) -> bool:
-        return len(head) == 8 and head[:4] == MAGIC
 
 
 def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[JournalRecord], int]:
