@@ -85,7 +85,7 @@ def test_check_is_repeated_if_the_metadata_store_fell_silent_meanwhile() -> None
             registered = await sound_now()
             if looks == 1:
                 registered.alive.remove("b2")
-                asyncio.get_running_loop().call_soon(setattr, settled, "silences", 1)
+                asyncio.get_running_loop().call_soon(setattr, settled, "silence_count", 1)
             return registered
 
         settled.now = now  # type: ignore[method-assign]
@@ -106,7 +106,7 @@ def test_check_that_finds_nothing_is_not_repeated_whatever_the_metadata_store_di
         async def now() -> SimpleNamespace:
             nonlocal looks
             looks += 1
-            asyncio.get_running_loop().call_soon(setattr, settled, "silences", looks)
+            asyncio.get_running_loop().call_soon(setattr, settled, "silence_count", looks)
             return await sound_now()
 
         settled.now = now  # type: ignore[method-assign]
