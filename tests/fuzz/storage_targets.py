@@ -135,12 +135,12 @@ def _read_whole_index(disk: SimDisk) -> None:
     index.last_entry_id()
     for entry_id, location in index.locations():
         assert index.location(entry_id) == location
-    index.fence()
-    index.set_location(9, 1 << 32)
+    index.header = index.header._replace(fenced=True)
+    index.set_locations([9], [1 << 32])
     index.flush()
     again = LedgerIndex.load(LEDGER, disk, CONFIG.page_size)
-    assert again.fenced
-    assert (again.master_key, again.location(9)) == (index.master_key, 1 << 32)
+    assert again.header.fenced
+    assert (again.header.master_key, again.location(9)) == (index.header.master_key, 1 << 32)
 
 
 def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
@@ -230,7 +230,7 @@ read_ledger_index = _alone(
     lambda disk: index_spans(disk, LEDGER),
     lambda disk: index_slots(disk.open(INDEX)),
 )
-read_last_id = _alone(LAST_ID, lambda disk: EntryLogger([disk], CONFIG).append(5, bytes(40)))
+read_last_id = _alone(LAST_ID, lambda disk: EntryLogger([disk], CONFIG).append(5, [bytes(40)]))
 
 BOOKIES = (
     ("a journal", JOURNAL, False, tuple(JOURNALS.values())),

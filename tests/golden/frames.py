@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from labkit.system.broker.protocol.frames import body_of, decode_frame, position_of
 from labkit.system.model.layout import Span
-from labkit.system.model.message_spans import take_apart
+from labkit.system.model.message_spans import parse_message
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
 from labkit.system.model.protobuf_spans import FieldNames
 from labkit.system.model.wire import (
@@ -120,7 +120,7 @@ class Frame:
         spans = [Span("command length", 0, begin, str(size), "")]
         spans += _COMMAND.spans(self.body, begin, begin + size)
         if message := self.body[begin + size :]:
-            parts = take_apart(message, -1).spans
+            parts = parse_message(message, -1).spans
             spans += [replace(span, offset=span.offset + begin + size) for span in parts]
         return spans
 

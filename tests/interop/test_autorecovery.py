@@ -12,7 +12,7 @@ import pytest
 
 from labkit.system.autorecovery.election import current_auditor
 from labkit.system.autorecovery.fragments import fragments_of
-from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
     UnavailableException,
@@ -100,7 +100,7 @@ async def until_repaired(cluster: Cluster, labkit: BookKeeper, *lost: str) -> No
 
 async def assert_every_copy(labkit: BookKeeper, ledger_id: int) -> None:
     metadata = await labkit.ledger_metadata(ledger_id)
-    ledger = Ledger(ledger_id, metadata, metadata.last_entry_id)
+    ledger = LedgerView(ledger_id, metadata, metadata.last_entry_id)
     for fragment in fragments_of(metadata, ledger.last_confirmed):
         for bookie in fragment.ensemble:
             reads = BookieReads(ledger_id, metadata, labkit.context)

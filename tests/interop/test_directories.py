@@ -52,7 +52,7 @@ def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> Non
     stored = [ledger_ids_on_disk(disk) for disk in disks(folder, "l")]
     for disk, ledger_ids in zip(disks(folder, "l"), stored, strict=True):
         for ledger_id in ledger_ids:
-            assert LedgerIndex.load(ledger_id, disk, 8192).version == INDEX_VERSION[version]
+            assert LedgerIndex.load(ledger_id, disk, 8192).header.version == INDEX_VERSION[version]
             assert disk.exists(index_path(ledger_id))
     if of_labkit:
         # Apache's bookie draws lots for the directory of an index and of a log.

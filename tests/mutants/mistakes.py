@@ -83,14 +83,14 @@ MISTAKES = (
     ),
     Mistake(
         "an entry counts as copied when all its targets have it",
-        "labkit/system/autorecovery/replicator.py",
-        "            if not self._unacked[entry_id]:\n                del self._unacked[entry_id]",
-        "            if self._unacked.pop(entry_id, None) is not None:\n                pass",
+        "labkit/system/autorecovery/fragment_copy.py",
+        "        if not self._unacked[entry_id]:\n            del self._unacked[entry_id]",
+        "        if self._unacked.pop(entry_id, None) is not None:\n            pass",
         "tests/system/autorecovery/test_fragment_copy.py",
     ),
     Mistake(
         "a fenced bookie takes copies",
-        "labkit/system/autorecovery/replicator.py",
+        "labkit/system/autorecovery/fragment_copy.py",
         "add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)",
         "add_header(make_master_key(metadata.password))",
         "tests/system/autorecovery/test_worker.py",
@@ -197,7 +197,7 @@ MISTAKES = (
     Mistake(
         "a location is written again where a later copy may not be synced",
         "labkit/system/storage/garbage.py",
-        "                ledger.set_location(entry.entry_id, location)\n",
+        "                ledger.index.set_locations([entry.entry_id], [location])\n",
         "",
         "tests/system/storage/test_garbage.py",
     ),

@@ -342,15 +342,15 @@ class InOrder(GarbageCollector):
         for entry in scan_entry_log(self.entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
             ledger = self.ledgers.get(entry.ledger_id)
-            if ledger is not None and ledger.location(entry.entry_id) == old:
-                new = self.entry_logger.append(entry.ledger_id, entry.data)
+            if ledger is not None and ledger.index.location(entry.entry_id) == old:
+                [new] = self.entry_logger.append(entry.ledger_id, [entry.data])
                 self._moved.append((entry.ledger_id, entry.entry_id, old, new))
 
     def _point(self) -> None:
         for ledger_id, entry_id, _, new in self._moved:
             ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
-                ledger.set_location(entry_id, new)
+                ledger.index.set_locations([entry_id], [new])
 
     def _remove(self, log_id: int) -> None:
         super().remove_log(log_id)
@@ -361,7 +361,7 @@ class InOrder(GarbageCollector):
             ledger = self.ledgers.get(ledger_id)
             try:
                 if ledger is not None:
-                    self.entry_logger.read(ledger.location(entry_id), ledger_id, entry_id)
+                    self.entry_logger.read(ledger.index.location(entry_id), ledger_id, entry_id)
             except StorageDamagedException as error:
                 story = f"a read of entry {entry_id} of ledger {ledger_id} after '{step}':\n{error}"
                 raise Refused(self.rule_of_reads, story) from None

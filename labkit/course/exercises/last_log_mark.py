@@ -205,7 +205,7 @@ class InOrder(LedgerStore):
 
     def _write_log(self) -> None:
         for ledger_id, entry_id, data in self.flushing or ():
-            location = self.entry_logger.append(ledger_id, data)
+            [location] = self.entry_logger.append(ledger_id, [data])
             self._places.append((ledger_id, entry_id, location))
         self.entry_logger.sync()
 
@@ -213,7 +213,7 @@ class InOrder(LedgerStore):
         for ledger_id, entry_id, location in self._places:
             ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
-                ledger.set_location(entry_id, location)
+                ledger.index.set_locations([entry_id], [location])
         self.ledgers.flush()
 
     def _remove_journals(self) -> None:

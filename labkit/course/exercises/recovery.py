@@ -28,7 +28,7 @@ from labkit.system.model.errors import (
     BKReadException,
     LedgerFencedException,
 )
-from labkit.system.storage.index.ledger_index import LedgerIndex
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
@@ -324,7 +324,7 @@ def refusals(learner: Refuses) -> str:
 
         def ledger_for_adds(
             self, ledger_id: int, master_key: bytes, *, recovery: bool = False
-        ) -> LedgerIndex:
+        ) -> LedgerDescriptor:
             ledger = self.ledgers.get(ledger_id)
             if guest(ledger is not None and ledger.fenced, recovery):
                 raise LedgerFencedException(f"ledger {ledger_id} is fenced")

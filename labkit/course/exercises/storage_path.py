@@ -61,11 +61,9 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
             super().__init__()
             self.arrivals: list[Key] = []
 
-        def put_all(
-            self, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes]
-        ) -> None:
-            self.arrivals += ((ledger_id, entry_id) for entry_id in entry_ids)
-            super().put_all(ledger_id, entry_ids, entries)
+        def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
+            self.arrivals.append((ledger_id, entry_id))
+            super().put(ledger_id, entry_id, data)
 
         def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
             known = set(self.arrivals)

@@ -11,7 +11,7 @@ from labkit.system.autorecovery import daemon
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.fragments import Underreplicated
-from labkit.system.autorecovery.ledger_view import Ledger, look_at
+from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.worker import ReplicationWorker
 from labkit.system.model.errors import BKException
@@ -61,7 +61,7 @@ def before_the_end(trace: Trace) -> Iterator[Event]:
 class InSteps(LedgerFragmentReplicator):
     """Storing and naming as two steps, each for all fragments of a ledger."""
 
-    async def begin(self, ledger: Ledger, short: list[Underreplicated]) -> None:
+    async def begin(self, ledger: LedgerView, short: list[Underreplicated]) -> None:
         """Take these fragments up."""
         self._ledger, self._short = ledger, short
         self._chosen: dict[int, dict[int, str]] = {}
@@ -94,7 +94,7 @@ class InOrder(ReplicationWorker):
     replicator: InSteps
 
     async def rereplicate(self, ledger_id: int) -> None:
-        ledger = await look_at(self.client, ledger_id)
+        ledger = await view_ledger(self.client, ledger_id)
         short = [one for one in await self.checker.check(ledger) if one.fragment.closed]
         await self.replicator.begin(ledger, short)
         for step in self.order:
@@ -102,7 +102,7 @@ class InOrder(ReplicationWorker):
                 await self.mark_replicated(ledger_id)
             elif step != TEST:
                 await self.replicator.step(step)
-            elif await self.checker.check(await look_at(self.client, ledger_id)):
+            elif await self.checker.check(await view_ledger(self.client, ledger_id)):
                 self.spawn(self.release_later(ledger_id, self.replicator.why))
                 return
 

@@ -62,6 +62,7 @@ Differences from BookKeeper:
     bookie counts for its rack.
 
 Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `metadata_silence`,
-`auditor`, `periodic_check`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the
-edges `config`, `formats`, `watched_nodes`, `ledger_view`, `replicas_check`, `random_port`.
+`missing_bookies`, `auditor`, `periodic_check`, `worker`, `checker`, `replicator`, `fragment_copy`,
+`daemon`, `overreplicated`; at the edges `config`, `formats`, `watched_nodes`, `ledger_view`,
+`replicas_check`, `random_port`.
 """

@@ -18,15 +18,17 @@ In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
-from labkit.system.autorecovery.ledger_view import look_at
+from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
-from labkit.system.autorecovery.metadata_silence import Steadiness
+from labkit.system.autorecovery.metadata_silence import MetadataSilence
+from labkit.system.autorecovery.missing_bookies import MissingBookies
 from labkit.system.autorecovery.periodic_check import PeriodicCheck
 from labkit.system.autorecovery.replicas_check import ReplicasCheck
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
@@ -57,12 +59,12 @@ class Auditor:
     def __init__(
         self,
         client: BookKeeper,
+        config: AutoRecoveryConfig,
+        *,
         manager: LedgerUnderreplicationManager,
         bookies: BookieWatch,
-        steadiness: Steadiness,
+        silence: MetadataSilence,
         checker: LedgerChecker,
-        replicas_check: ReplicasCheck,
-        config: AutoRecoveryConfig,
         when_to_audit: WhenToAudit,
         own_bookie: str,
     ) -> None:
@@ -73,105 +75,80 @@ class Auditor:
         """
         self._client = client
         self._recorder = client.recorder
+        self._config = config
         self._manager = manager
         self._bookies = bookies
-        self._steadiness = steadiness
+        self._silence = silence
         self._checker = checker
-        self._replicas_check = replicas_check
-        self._config = config
+        self._replicas_check = ReplicasCheck(client)
         self._when_to_audit = when_to_audit
         self._own_bookie = own_bookie
         self._nodes = WatchedNodes(client.store)
-        self._known: dict[str, None] = {}
-        """The bookies that are registered, or are missing and do not yet count as lost."""
-        self._missing: dict[str, float] = {}
-        """Those of them that are missing, and since when."""
+        self._missing = MissingBookies(silence)
         self._delay_s = self._delay_version = -1
         """The lost-bookie delay, and its node's version; -1 before it was read."""
-        self._is_asked_for = False
-        """Whether an audit was asked for and has not been made yet."""
+        self._is_requested = False
+        """Whether an audit was requested and has not been made yet."""
         self._audit_at = inf
-        self._not_before = 0.0
-        """Bookies that were missing when this auditor began have until then to come back."""
-        self._silences = steadiness.silences
-        """How many silences of the metadata store were heeded."""
-        self._came_back: dict[str, None] = {}
-        """Bookies that have registered again since the last one."""
         self._bookie_check = PeriodicCheck(
             config.auditor_periodic_bookie_check_interval_s, self._audit
         )
-        self._checks = self._table_of_checks()
-
-    def _table_of_checks(self) -> list[PeriodicCheck]:
-        """In the order in which they are made if several are due."""
-        config, manager = self._config, self._manager
-        checks = [
+        nodes = manager.nodes
+        self._checks = [
             self._bookie_check,
             PeriodicCheck(
                 config.auditor_periodic_check_interval_s,
                 self._check_all_ledgers,
-                manager.ledgers_checked_ms,
+                partial(manager.checked_ms, nodes.ledgers_checked),
             ),
             PeriodicCheck(
                 config.auditor_replicas_check_interval_s,
                 self._check_replicas,
-                manager.replicas_checked_ms,
+                partial(manager.checked_ms, nodes.replicas_checked),
             ),
         ]
+        """In the order in which they are made if several are due."""
         if config.auditor_periodic_placement_policy_check_interval_s:
-            checks.append(
+            self._checks.append(
                 PeriodicCheck(
                     config.auditor_periodic_placement_policy_check_interval_s,
                     self._check_placement,
-                    manager.placement_checked_ms,
+                    partial(manager.checked_ms, nodes.placement_checked),
                 )
             )
-        return checks
 
     async def run(self, *, had_another: bool) -> None:
         """Audit forever; `had_another` if the cluster had an auditor before this one.
 
         Raises `MetadataUnavailableError`.
         """
-        await self._begin(had_another=had_another)
-        while True:
-            await self._manager.wait_until_enabled()
-            await self._attend()
-            await self._check_periodically()
-            await self._wait_for_news()
-
-    async def _begin(self, *, had_another: bool) -> None:
-        """Count bookies that went while there was no auditor as missing from now on.
-
-        They, and the bookies that are about to go, may have lost their sessions with another
-        auditor, and be about to register again.
-        """
         # From the cookies: a bookie that is away now must be missed, too.
-        self._known = dict.fromkeys(await all_bookies(self._client.store))
-        now, grace_s = self._now(), self._steadiness.grace_s
-        alive = await self._alive()
-        if had_another:
-            self._not_before = self._steadiness.began_at + grace_s
-        if any(bookie not in alive for bookie in self._known):
-            self._not_before = now + grace_s
+        expected = await all_bookies(self._client.store)
+        now = self._now()
+        self._missing.begin(expected, await self._alive(), now, had_another=had_another)
         for check in self._checks:
             await check.begin(self._now, self._client.wall_clock_ms)
+        while True:
+            await self._manager.wait_until_enabled()
+            await self._audit_if_due()
+            await self._check_periodically()
+            await self._wait_for_changes()
 
     # Lost bookies
 
-    async def _attend(self) -> None:
-        """See which bookies are registered, and audit if it is time to."""
-        # Before the looks: a change during them must wake the auditor again.
+    async def _audit_if_due(self) -> None:
+        """Read which bookies are registered, and audit if it is time to."""
+        # Before the reads: a change during them must wake the auditor again.
         self._nodes.changed.clear()
         alive = await self._alive()
         now = self._now()
-        self._heed_silence(alive)
-        self._known.update(dict.fromkeys(alive))
-        gone = [bookie for bookie in self._known if bookie not in alive]
-        self._missing = {bookie: self._missing.get(bookie, now) for bookie in gone}
-        self._is_asked_for |= await self._look_at_delay()
-        due = now if self._is_asked_for else self._when_to_audit(self._missing, self._delay_s, now)
-        self._audit_at = inf if due is None else max(due, self._settled_at)
+        missing = self._missing
+        missing.update(alive, now)
+        self._is_requested |= await self._read_delay()
+        due: float | None = now
+        if not self._is_requested:
+            due = self._when_to_audit(missing.since, self._delay_s, now)
+        self._audit_at = inf if due is None else max(due, missing.settled_at)
         if self._audit_at <= now and await self._audit():
             self._bookie_check.done(self._now())
 
@@ -180,24 +157,7 @@ class Auditor:
         own = [self._own_bookie] if self._own_bookie else []
         return dict.fromkeys([*(await self._bookies.now()).alive, *own])
 
-    def _heed_silence(self, alive: Collection[str]) -> None:
-        """Absences count from the end of the last silence on.  When a bookie comes back from it,
-        the others get the full grace period again; each bookie does that once, so it ends.
-        """
-        is_back = [b for b in self._missing if b in alive and b not in self._came_back]
-        if self._silences != self._steadiness.silences:
-            self._silences = self._steadiness.silences
-            self._missing = dict.fromkeys(self._missing, self._steadiness.answers_since)
-            self._came_back.clear()
-        if is_back and not self._steadiness.is_settled:
-            self._came_back.update(dict.fromkeys(is_back))
-            self._steadiness.unsettle()
-
-    @property
-    def _settled_at(self) -> float:
-        return max(self._not_before, self._steadiness.settled_at)
-
-    async def _look_at_delay(self) -> bool:
+    async def _read_delay(self) -> bool:
         """Read the lost-bookie delay; returns whether its change asks for an audit."""
         try:
             data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
@@ -218,9 +178,10 @@ class Auditor:
         if not await self._manager.is_enabled():
             return False
         # A bookie that left after this was decided still gets the full delay.
-        were_there = [bookie for bookie in self._known if bookie not in self._missing]
+        missing = self._missing
+        were_there = [bookie for bookie in missing.known if bookie not in missing.since]
         registered = await self._alive()
-        if self._silences != self._steadiness.silences:
+        if not missing.is_up_to_date:
             return False  # The absences behind this audit no longer count.
         alive = {*registered, *were_there}
         for bookie in sorted(index):
@@ -228,15 +189,10 @@ class Auditor:
                 self._recorder.record("bookie.lost", peer=bookie)
         for ledger_id, missed in bookies_missed(index, alive).items():
             await self._mark(ledger_id, missed)
-        # Their ledgers are marked, so they are no longer waited for.
-        for bookie in self._missing:
-            del self._known[bookie]
-        self._is_asked_for = False
+        self._is_requested = False
         # Nothing else reports bookies that left meanwhile: look as soon as their delay is over.
         self._audit_at = self._now()
-        self._missing = dict.fromkeys(
-            (bookie for bookie in were_there if bookie not in registered), self._audit_at
-        )
+        missing.audited((b for b in were_there if b not in registered), self._audit_at)
         return True
 
     async def _all_metadata(self) -> list[tuple[int, LedgerMetadata]]:
@@ -265,27 +221,27 @@ class Auditor:
     # Periodic checks
 
     async def _check_periodically(self) -> None:
-        if not self._steadiness.is_settled:
+        if not self._silence.is_settled:
             return
         for check in self._checks:
             # Asked for each: a check takes long, and a bookie may have gone meanwhile.
-            if check.due_at <= self._now() and not self._missing and await check.run():
+            if check.due_at <= self._now() and not self._missing.since and await check.run():
                 check.done(self._now())
 
     async def _check_all_ledgers(self) -> bool:
         """Test copies of every ledger."""
         for ledger_id in await self._client.list_ledgers():
             # This may take hours: react to bookies that leave meanwhile.
-            await self._attend()
-            if self._missing or not await self._manager.is_enabled():
+            await self._audit_if_due()
+            if self._missing.since or not await self._manager.is_enabled():
                 return False
             await self._check_ledger(ledger_id)
-        await self._manager.set_ledgers_checked()
+        await self._manager.set_checked(self._manager.nodes.ledgers_checked)
         return True
 
     async def _check_ledger(self, ledger_id: int) -> None:
         try:
-            short = await self._checker.check(await look_at(self._client, ledger_id))
+            short = await self._checker.check(await view_ledger(self._client, ledger_id))
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return
         except BKException as error:
@@ -298,14 +254,14 @@ class Auditor:
     async def _check_replicas(self) -> bool:
         """Count the copies of every entry."""
         for ledger_id in await self._client.list_ledgers():
-            await self._attend()
-            if self._missing or not await self._manager.is_enabled():
+            await self._audit_if_due()
+            if self._missing.since or not await self._manager.is_enabled():
                 return False
             try:
                 await self._replicas_check.check(ledger_id)
             except BKException as error:
                 self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
-        await self._manager.set_replicas_checked()
+        await self._manager.set_checked(self._manager.nodes.replicas_checked)
         return True
 
     async def _check_placement(self) -> bool:
@@ -330,25 +286,25 @@ class Auditor:
                 policy.better(each.ensemble, writable, quorum) for each in bad
             ):
                 await self._mark(ledger_id, [])
-        await self._manager.set_placement_checked()
+        await self._manager.set_checked(self._manager.nodes.placement_checked)
         return True
 
     # Time
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_changes(self) -> None:
         """Return when the bookies or the delay have changed, or something is due."""
         checks_at = min(check.due_at for check in self._checks)
-        is_waiting = self._missing or self._is_asked_for
-        due = self._audit_at if is_waiting else max(checks_at, self._steadiness.settled_at)
-        news = [
+        is_waiting = self._missing.since or self._is_requested
+        due = self._audit_at if is_waiting else max(checks_at, self._silence.settled_at)
+        changes = [
             asyncio.ensure_future(self._bookies.changed()),
             asyncio.ensure_future(self._nodes.changed.wait()),
         ]
         timeout_s = None if due == inf else max(0.0, due - self._now())
         try:
-            await asyncio.wait(news, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(changes, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for wait in news:
+            for wait in changes:
                 wait.cancel()
 
     def _now(self) -> float:

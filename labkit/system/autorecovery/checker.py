@@ -13,7 +13,7 @@ from labkit.system.autorecovery.fragments import (
     entries_to_test,
     fragments_of,
 )
-from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.metadata_silence import SettledBookies
 from labkit.system.autorecovery.random_port import Draw
 from labkit.system.client.context import ClientContext
@@ -48,7 +48,7 @@ class LedgerChecker:
         self._draw = draw
         self._missing_places = missing_places
 
-    async def check(self, ledger: Ledger) -> list[Underreplicated]:
+    async def check(self, ledger: LedgerView) -> list[Underreplicated]:
         """The fragments of which copies are missing.  Raises `MetadataUnavailableError`.
 
         If the metadata store fell silent meanwhile, the check is repeated: clients could not find
@@ -56,12 +56,14 @@ class LedgerChecker:
         """
         while True:
             registered = (await self._bookies.now()).alive
-            silences = self._bookies.silences
+            silences = self._bookies.silence_count
             short = await self._short(ledger, registered)
-            if not short or silences == self._bookies.silences:
+            if not short or silences == self._bookies.silence_count:
                 return short
 
-    async def _short(self, ledger: Ledger, registered: Collection[str]) -> list[Underreplicated]:
+    async def _short(
+        self, ledger: LedgerView, registered: Collection[str]
+    ) -> list[Underreplicated]:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
         short = []
         for fragment in await self._fragments(ledger, reads):
@@ -71,7 +73,7 @@ class LedgerChecker:
                 short.append(Underreplicated(fragment, places))
         return short
 
-    async def _fragments(self, ledger: Ledger, reads: BookieReads) -> list[Fragment]:
+    async def _fragments(self, ledger: LedgerView, reads: BookieReads) -> list[Fragment]:
         """All fragments; the last one of an open ledger may hold more than is known.
 
         If nothing of it is confirmed yet, its first entry may be there or not.  Only when all

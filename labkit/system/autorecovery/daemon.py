@@ -13,9 +13,8 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import win_election
 from labkit.system.autorecovery.fragments import missing_places
 from labkit.system.autorecovery.lost_bookies import when_to_audit
-from labkit.system.autorecovery.metadata_silence import SettledBookies, Steadiness
+from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.autorecovery.random_port import Draw
-from labkit.system.autorecovery.replicas_check import ReplicasCheck
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.autorecovery.worker import ReplicationWorker, Spawn
@@ -31,7 +30,7 @@ class Rules:
     when_to_audit: WhenToAudit = when_to_audit
     missing_places: MissingPlaces = missing_places
     replicator: Callable[..., LedgerFragmentReplicator] = LedgerFragmentReplicator
-    steadiness: Callable[[MetadataStore], Steadiness] = Steadiness
+    metadata_silence: Callable[[MetadataStore], MetadataSilence] = MetadataSilence
 
 
 class AutoRecovery:
@@ -71,9 +70,9 @@ class AutoRecovery:
         Raises what that part raised, such as `MetadataUnavailableError` when the session is lost
         or in doubt.
         """
-        self._steadiness = self._rules.steadiness(self._client.store)
+        self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
-            self._steadiness.fell_silent()
+            self._silence.fell_silent()
         await self._manager().prepare()
         try:
             async with asyncio.TaskGroup() as parts:
@@ -90,14 +89,13 @@ class AutoRecovery:
         bookies = BookieWatch(self._client.store)
         auditor = Auditor(
             self._client,
-            self._manager(),
-            bookies,
-            self._steadiness,
-            self._checker(bookies),
-            ReplicasCheck(self._client),
             self._config,
-            self._rules.when_to_audit,
-            self._own_bookie,
+            manager=self._manager(),
+            bookies=bookies,
+            silence=self._silence,
+            checker=self._checker(bookies),
+            when_to_audit=self._rules.when_to_audit,
+            own_bookie=self._own_bookie,
         )
         await auditor.run(had_another=had_another)
 
@@ -106,7 +104,7 @@ class AutoRecovery:
         return ReplicationWorker(
             self._client,
             self._manager(),
-            SettledBookies(bookies, self._steadiness),
+            SettledBookies(bookies, self._silence),
             self._checker(bookies),
             self._rules.replicator(self._client.context, self._config),
             self._config,
@@ -129,7 +127,7 @@ class AutoRecovery:
     def _checker(self, bookies: BookieWatch) -> LedgerChecker:
         return LedgerChecker(
             self._client.context,
-            SettledBookies(bookies, self._steadiness),
+            SettledBookies(bookies, self._silence),
             self._config.auditor_ledger_verification_percentage,
             self._draw,
             self._rules.missing_places,

@@ -15,8 +15,6 @@ from labkit.system.model.proto.replication_pb2 import (
     CheckAllLedgersFormat,
     LedgerRereplicationLayoutFormat,
     LockDataFormat,
-    PlacementPolicyCheckFormat,
-    ReplicasCheckFormat,
     UnderreplicatedLedgerFormat,
 )
 
@@ -88,35 +86,21 @@ def decode_delay(data: bytes) -> int:
     return int(data)
 
 
-def encode_ledgers_checked(time_ms: int) -> bytes:
-    """When all ledgers were last checked."""
+def encode_check_time(time_ms: int) -> bytes:
+    """When a check was made last.  BookKeeper has a message for each of the three checks; their
+    bytes are the same.
+    """
     return CheckAllLedgersFormat(checkAllLedgersCTime=time_ms).SerializeToString()
 
 
-def decode_ledgers_checked(data: bytes) -> int:
+def decode_check_time(data: bytes) -> int:
     """The inverse.  Raises `BKMetadataSerializationException`."""
-    return _decoded(data, CheckAllLedgersFormat(), "checkallledgersctime").checkAllLedgersCTime
-
-
-def encode_replicas_checked(time_ms: int) -> bytes:
-    """When all replicas were last checked."""
-    return ReplicasCheckFormat(replicasCheckCTime=time_ms).SerializeToString()
-
-
-def decode_replicas_checked(data: bytes) -> int:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
-    return _decoded(data, ReplicasCheckFormat(), "replicascheckctime").replicasCheckCTime
-
-
-def encode_placement_checked(time_ms: int) -> bytes:
-    """When the placement of all ledgers was last checked."""
-    return PlacementPolicyCheckFormat(placementPolicyCheckCTime=time_ms).SerializeToString()
-
-
-def decode_placement_checked(data: bytes) -> int:
-    """The inverse.  Raises `BKMetadataSerializationException`."""
-    checked = _decoded(data, PlacementPolicyCheckFormat(), "placementpolicycheckctime")
-    return checked.placementPolicyCheckCTime
+    try:
+        return CheckAllLedgersFormat.FromString(data).checkAllLedgersCTime
+    except DecodeError as error:
+        raise BKMetadataSerializationException(
+            f"the time of a check cannot be decoded: {error}"
+        ) from None
 
 
 def _text(message: Message) -> bytes:
@@ -127,13 +111,5 @@ def _parsed(data: bytes, message: M, what: str) -> M:
     try:
         text_format.Parse(data.decode(errors="replace"), message)
     except text_format.ParseError as error:
-        raise BKMetadataSerializationException(f"{what} cannot be decoded: {error}") from None
-    return message
-
-
-def _decoded(data: bytes, message: M, what: str) -> M:
-    try:
-        message.ParseFromString(data)
-    except DecodeError as error:
         raise BKMetadataSerializationException(f"{what} cannot be decoded: {error}") from None
     return message

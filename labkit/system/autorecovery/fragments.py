@@ -58,6 +58,14 @@ class Underreplicated:
         """The bookies that miss their copies."""
         return tuple(self.fragment.ensemble[place] for place in self.places)
 
+    def sources(self, entry_id: int) -> list[str]:
+        """The bookies to ask for an entry: first those that have their copies; the others may have
+        some.
+        """
+        ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
+        places = write_set(entry_id, len(ensemble), write_quorum)
+        return [ensemble[n] for n in sorted(places, key=lambda n: n in self.places)]
+
 
 def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment]:
     """A fragment for each segment; the last one goes up to the last entry that is confirmed.

@@ -15,7 +15,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class LedgerView:
     """What was known of a ledger at one moment."""
 
     ledger_id: int
@@ -28,7 +28,7 @@ class Ledger:
         return self.metadata.state is LedgerState.CLOSED
 
 
-async def look_at(client: BookKeeper, ledger_id: int) -> Ledger:
+async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
     """Look at a ledger without disturbing its writer; the password is in the metadata.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and `BKReadException` when too few
@@ -36,9 +36,9 @@ async def look_at(client: BookKeeper, ledger_id: int) -> Ledger:
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:
-        return Ledger(ledger_id, metadata, metadata.last_entry_id)
+        return LedgerView(ledger_id, metadata, metadata.last_entry_id)
     reader = await client.open_ledger_no_recovery(ledger_id, password=metadata.password)
-    return Ledger(ledger_id, reader.metadata, reader.last_add_confirmed)
+    return LedgerView(ledger_id, reader.metadata, reader.last_add_confirmed)
 
 
 async def missing_copies(

@@ -25,7 +25,7 @@ _GRACE_SESSIONS = 2
 """Session time-outs: one until the bookie learns of the loss, one to register again."""
 
 
-class Steadiness:
+class MetadataSilence:
     """Watches for silences of one session's store."""
 
     def __init__(self, store: MetadataStore) -> None:
@@ -35,7 +35,7 @@ class Steadiness:
         """When this session began, and when its current unbroken run of answers began."""
         self.settled_at = self.began_at
         """When the list can be believed again, on the event loop's clock."""
-        self.silences = 0
+        self.count = 0
         """How often the store has fallen silent."""
         store.on_silence(self.fell_silent)
 
@@ -44,11 +44,11 @@ class Steadiness:
         """Whether the last silence is long enough ago."""
         return _now() >= self.settled_at
 
-    def unsettle(self) -> None:
+    def begin_grace_period(self) -> None:
         """Let the grace period begin now."""
         self.settled_at = _now() + self.grace_s
 
-    async def settled(self) -> None:
+    async def until_settled(self) -> None:
         """Return when the grace period is over, however often it begins again."""
         while True:
             left_s = self.settled_at - _now()
@@ -58,29 +58,29 @@ class Steadiness:
 
     def fell_silent(self) -> None:
         """Note a silence that has ended: the store may have ended any session meanwhile."""
-        self.silences += 1
+        self.count += 1
         self.answers_since = _now()
-        self.unsettle()
+        self.begin_grace_period()
 
 
 class SettledBookies:
     """The registered bookies, for code that acts on a bookie's absence."""
 
-    def __init__(self, bookies: BookieWatch, steadiness: Steadiness) -> None:
+    def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:
         self._bookies = bookies
-        self._steadiness = steadiness
+        self._silence = silence
 
     @property
-    def silences(self) -> int:
+    def silence_count(self) -> int:
         """How often the store has fallen silent: results of before and after do not go together."""
-        return self._steadiness.silences
+        return self._silence.count
 
     async def now(self) -> RegisteredBookies:
         """The bookies, as soon as the list can be believed.  Raises `MetadataUnavailableError`."""
         while True:
-            await self._steadiness.settled()
+            await self._silence.until_settled()
             bookies = await self._bookies.now()
-            if self._steadiness.is_settled:
+            if self._silence.is_settled:
                 return bookies
 
 

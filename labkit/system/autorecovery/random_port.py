@@ -6,8 +6,8 @@ Draw = Callable[[int], int]
 """Returns a random number from 0 to below the one given (at least 1)."""
 
 
-def drawn(names: Sequence[str], draw: Draw) -> Iterator[str]:
-    """The names, one after the other, in the order in which they are drawn."""
+def shuffled(names: Sequence[str], draw: Draw) -> Iterator[str]:
+    """The names, one after the other, in a random order."""
     left = list(names)
     while left:
         at = draw(len(left))

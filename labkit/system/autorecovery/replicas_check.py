@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labkit.system.autorecovery.fragments import entries_to_test, fragments_of
-from labkit.system.autorecovery.ledger_view import Ledger, look_at, missing_copies
+from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies, view_ledger
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reads import BookieReads
 from labkit.system.model.availability import AvailabilityOfEntries
@@ -51,7 +51,7 @@ class ReplicasCheck:
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        ledger = await look_at(self._client, ledger_id)
+        ledger = await view_ledger(self._client, ledger_id)
         if not ledger.is_closed:
             return
         missing: Counter[int] = Counter()
@@ -84,7 +84,7 @@ class ReplicasCheck:
         except BKException:
             return None
 
-    async def _not_read(self, ledger: Ledger, bookie: str, entry_ids: list[int]) -> list[int]:
+    async def _not_read(self, ledger: LedgerView, bookie: str, entry_ids: list[int]) -> list[int]:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._client.context)
         missing: list[int] = []
         for at in range(0, len(entry_ids), _AT_ONCE):

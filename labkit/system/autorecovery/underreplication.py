@@ -12,22 +12,18 @@ from contextlib import suppress
 
 from labkit.system.autorecovery.formats import (
     UnderreplicatedLedger,
+    decode_check_time,
     decode_delay,
-    decode_ledgers_checked,
-    decode_placement_checked,
-    decode_replicas_checked,
     decode_underreplicated,
+    encode_check_time,
     encode_delay,
     encode_layout,
-    encode_ledgers_checked,
     encode_lock,
-    encode_placement_checked,
-    encode_replicas_checked,
     encode_underreplicated,
     is_known_layout,
 )
 from labkit.system.autorecovery.nodes import AutoRecoveryNodes
-from labkit.system.autorecovery.random_port import Draw, drawn
+from labkit.system.autorecovery.random_port import Draw, shuffled
 from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.metadata.store import (
     ANY_VERSION,
@@ -165,7 +161,7 @@ class LedgerUnderreplicationManager:
             await self._watched.changed.wait()
 
     async def _acquire_below(self, path: str, level: int) -> int | None:
-        for name in drawn(await self._watched.children(path), self._draw):
+        for name in shuffled(await self._watched.children(path), self._draw):
             if level < _LEVELS:
                 ledger_id = await self._acquire_below(f"{path}/{name}", level + 1)
             else:
@@ -282,38 +278,19 @@ class LedgerUnderreplicationManager:
 
     # Times of checks
 
-    async def ledgers_checked_ms(self) -> int:
-        """When all ledgers were last checked, in ms since 1970; `NEVER_MS` if they never were."""
-        return await self._checked_ms(self.nodes.ledgers_checked, decode_ledgers_checked)
-
-    async def set_ledgers_checked(self) -> None:
-        """All ledgers are checked now."""
-        await self._put(self.nodes.ledgers_checked, encode_ledgers_checked(self._wall_clock_ms()))
-
-    async def replicas_checked_ms(self) -> int:
-        """When all replicas were last checked, in ms since 1970; `NEVER_MS` if they never were."""
-        return await self._checked_ms(self.nodes.replicas_checked, decode_replicas_checked)
-
-    async def set_replicas_checked(self) -> None:
-        """All replicas are checked now."""
-        await self._put(self.nodes.replicas_checked, encode_replicas_checked(self._wall_clock_ms()))
-
-    async def placement_checked_ms(self) -> int:
-        """When the placement of all ledgers was last checked, in ms since 1970; or `NEVER_MS`."""
-        return await self._checked_ms(self.nodes.placement_checked, decode_placement_checked)
-
-    async def set_placement_checked(self) -> None:
-        """The placement of all ledgers is checked now."""
-        await self._put(
-            self.nodes.placement_checked, encode_placement_checked(self._wall_clock_ms())
-        )
-
-    async def _checked_ms(self, path: str, decode: Callable[[bytes], int]) -> int:
+    async def checked_ms(self, node: str) -> int:
+        """When a check was made last, in ms since 1970, or `NEVER_MS`; `node` is one of
+        `nodes.ledgers_checked`, `nodes.replicas_checked` and `nodes.placement_checked`.
+        """
         try:
-            data, _ = await self.store.get(path)
+            data, _ = await self.store.get(node)
         except NoNodeError:
             return NEVER_MS
-        return decode(data)
+        return decode_check_time(data)
+
+    async def set_checked(self, node: str) -> None:
+        """The check of that node was made now."""
+        await self._put(node, encode_check_time(self._wall_clock_ms()))
 
     async def _put(self, path: str, data: bytes) -> None:
         try:

@@ -17,10 +17,11 @@ from typing import TypeVar
 
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragment_copy import EntryUnreadableException
 from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
-from labkit.system.autorecovery.ledger_view import Ledger, look_at
+from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
-from labkit.system.autorecovery.replicator import EntryUnreadableException, LedgerFragmentReplicator
+from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
@@ -88,7 +89,7 @@ class ReplicationWorker:
                 self._recorder.record("ledger.deleted", ledger_id)
                 await self.mark_replicated(ledger_id)
             except BKException as error:
-                self._put_off(ledger_id, str(error))
+                self._defer(ledger_id, str(error))
                 # Released before the wait: another worker may reach what this one cannot.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
@@ -97,13 +98,13 @@ class ReplicationWorker:
 
     async def rereplicate(self, ledger_id: int) -> None:
         """Repair a locked ledger; its mark and its lock go, or it is tried again later."""
-        ledger = await look_at(self.client, ledger_id)
+        ledger = await view_ledger(self.client, ledger_id)
         short = await self.checker.check(ledger)
         problems = [await self._repair(ledger, one) for one in short if one.fragment.closed]
         if await self._waits_for_its_writer(ledger, short):
             self.spawn(self._recover_later(ledger_id))
             return
-        ledger = await look_at(self.client, ledger_id)
+        ledger = await view_ledger(self.client, ledger_id)
         # Tested again, metadata included: others may have changed the ledger during the repair.
         still_short = await self.checker.check(ledger)
         if still_short:
@@ -120,7 +121,7 @@ class ReplicationWorker:
         if await self._manager.mark_replicated(ledger_id):
             self._recorder.record("replication.done", ledger_id)
         else:
-            self._put_off(ledger_id, "it was marked again meanwhile")
+            self._defer(ledger_id, "it was marked again meanwhile")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
         """Release the lock after a pause: copies are still missing, and a retry now would hardly
@@ -130,13 +131,13 @@ class ReplicationWorker:
         _remember(self._failures, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
         delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
-        self._put_off(ledger_id, f"{why}; again in {delay_s:g} s")
+        self._defer(ledger_id, f"{why}; again in {delay_s:g} s")
         await asyncio.sleep(delay_s)
         await self._manager.release(ledger_id)
 
     # The steps
 
-    async def _repair(self, ledger: Ledger, short: Underreplicated) -> str:
+    async def _repair(self, ledger: LedgerView, short: Underreplicated) -> str:
         """Repair a fragment; returns what went wrong, or "": the next fragment may do better."""
         key = ledger.ledger_id, short.fragment.first
         try:
@@ -158,7 +159,7 @@ class ReplicationWorker:
             return str(error)
         return ""
 
-    async def _move_to_other_racks(self, ledger: Ledger) -> str:
+    async def _move_to_other_racks(self, ledger: LedgerView) -> str:
         """Let each fragment of a closed ledger keep the rule about racks, as far as there are
         bookies for that; returns what went wrong, or "".
         """
@@ -179,7 +180,7 @@ class ReplicationWorker:
                 problem = str(error)
         return problem
 
-    async def _waits_for_its_writer(self, ledger: Ledger, short: list[Underreplicated]) -> bool:
+    async def _waits_for_its_writer(self, ledger: LedgerView, short: list[Underreplicated]) -> bool:
         """Whether copies are missing that only the writer can still provide, or recovery."""
         if ledger.is_closed:
             return False
@@ -191,19 +192,19 @@ class ReplicationWorker:
     async def _recover_later(self, ledger_id: int) -> None:
         """The writer has a grace period to replace the bookies by itself; then it is fenced."""
         grace_s = self._config.open_ledger_rereplication_grace_period_ms / 1000
-        self._put_off(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
+        self._defer(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
         await asyncio.sleep(grace_s)
         try:
-            ledger = await look_at(self.client, ledger_id)
+            ledger = await view_ledger(self.client, ledger_id)
             short = await self.checker.check(ledger)
             # Asked after the wait: if autorecovery was disabled meanwhile, no writer is fenced.
             if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:
-            self._put_off(ledger_id, str(error))
+            self._defer(ledger_id, str(error))
         await self._manager.release(ledger_id)
 
-    def _put_off(self, ledger_id: int, why: str) -> None:
+    def _defer(self, ledger_id: int, why: str) -> None:
         self._recorder.record("replication.deferred", ledger_id, note=why)
 
 

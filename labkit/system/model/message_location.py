@@ -16,7 +16,7 @@ class ChainLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class EntryCopy:
     """The entry on a bookie of its write set.
 
     `piece` is where it lies, length word first; without data it says in `absent` why there is none.
@@ -45,4 +45,4 @@ class Lineage:
     batch_size: int
     offset: int
     size: int
-    copies: tuple[Copy, ...]
+    copies: tuple[EntryCopy, ...]

@@ -42,7 +42,7 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class MessageFrame:
     """An entry's payload taken apart.
 
     `message_count` is 0 where the entry is one message and no batch.  The message lies at `offset`
@@ -55,7 +55,7 @@ class Frame:
     size: int
 
 
-def take_apart(payload: bytes, batch_index: int) -> Frame:
+def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
     """Name the bytes; `batch_index` -1 means the entry as a whole.
 
     Raises `BKDigestMatchException` for bytes that no producer of Pulsar made, and
@@ -78,7 +78,7 @@ def take_apart(payload: bytes, batch_index: int) -> Frame:
     meaning += f", packed with {packed}" if packed else ""
     rest = payload[begin:]
     spans.append(Span("payload", begin, len(rest), _shown(rest), meaning))
-    return Frame(tuple(spans), count, begin, len(rest))
+    return MessageFrame(tuple(spans), count, begin, len(rest))
 
 
 def _head_spans(payload: bytes) -> Iterator[Span]:
@@ -114,7 +114,9 @@ def _check_index(count: int, batch_index: int) -> None:
         )
 
 
-def _in_batch(payload: bytes, begin: int, spans: list[Span], count: int, batch_index: int) -> Frame:
+def _in_batch(
+    payload: bytes, begin: int, spans: list[Span], count: int, batch_index: int
+) -> MessageFrame:
     bounds = [begin]
     for _ in range(count):
         bounds.append(_end_of(payload, bounds[-1]))
@@ -127,7 +129,7 @@ def _in_batch(payload: bytes, begin: int, spans: list[Span], count: int, batch_i
     spans += _SINGLE.spans(payload, head, head + size)
     spans.append(Span("payload", head + size, len(own), _shown(own), "what the application gave"))
     spans += _others(payload, end, bounds[-1], batch_index + 1, count - 1)
-    return Frame(tuple(spans), count, start, end - start)
+    return MessageFrame(tuple(spans), count, start, end - start)
 
 
 def _end_of(payload: bytes, start: int) -> int:

@@ -38,6 +38,6 @@ Where labkit differs from BookKeeper, files staying readable both ways:
 
 Read in this order: `disk`, `config`, `store`, `memtable`, `flush_events`, `journal`,
 `journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index/`,
-`entry_batch`, `last_add_confirmed`, `collected_ledgers`,
-`garbage`, `directories`; `xray` and `entry_locations` look at the bytes.
+`entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`, `directories`; `xray` and
+`entry_locations` look at the bytes.
 """

@@ -16,14 +16,16 @@ from labkit.system.storage.store import LedgerStore
 _LENGTH = struct.Struct(">i")
 
 
-class Run(NamedTuple):
+class EntryBatch(NamedTuple):
     """Entries in a row: `pieces` are each one's length and bytes, joined where they lie so."""
 
     pieces: list[bytes]
     entry_count: int
 
 
-def read_run(store: LedgerStore, ledger_id: int, first: int, most: int, room: int) -> Run:
+def read_entries(
+    store: LedgerStore, ledger_id: int, first: int, most: int, room: int
+) -> EntryBatch:
     """Entries from `first` on: at most `most`, and with their lengths at most `room` bytes.
 
     It ends, perhaps at once, in front of an entry that is missing, cannot be read or does not fit.
@@ -39,10 +41,10 @@ def read_run(store: LedgerStore, ledger_id: int, first: int, most: int, room: in
         pieces += more.pieces
         room -= sum(map(len, more.pieces))
         entry_id += more.entry_count
-    return Run(pieces, entry_id - first)
+    return EntryBatch(pieces, entry_id - first)
 
 
-def _from_memory(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> Run:
+def _from_memory(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> EntryBatch:
     pieces: list[bytes] = []
     # A flush may end meanwhile: the two are looked up once.
     newer, older = store.memtable, store.flushing
@@ -53,14 +55,14 @@ def _from_memory(store: LedgerStore, ledger_id: int, first: int, end: int, room:
         if data is None or (room := room - _LENGTH.size - len(data)) < 0:
             break
         pieces += (_LENGTH.pack(len(data)), data)
-    return Run(pieces, len(pieces) // 2)
+    return EntryBatch(pieces, len(pieces) // 2)
 
 
-def _from_log(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> Run:
+def _from_log(store: LedgerStore, ledger_id: int, first: int, end: int, room: int) -> EntryBatch:
     ledger = store.ledgers.get(ledger_id)
-    locations: Sequence[int] = ledger.locations_from(first, end - first) if ledger else ()
+    locations: Sequence[int] = ledger.index.locations_from(first, end - first) if ledger else ()
     if not locations or not locations[0]:
-        return Run([], 0)
+        return EntryBatch([], 0)
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, room)
         if not count:
@@ -68,5 +70,5 @@ def _from_log(store: LedgerStore, ledger_id: int, first: int, end: int, room: in
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1
     except (StorageDamagedException, OSError):
-        return Run([], 0)
-    return Run(pieces, count) if sum(map(len, pieces)) <= room else Run([], 0)
+        return EntryBatch([], 0)
+    return EntryBatch(pieces, count) if sum(map(len, pieces)) <= room else EntryBatch([], 0)

@@ -31,9 +31,10 @@ def entry_places(
     `after_power_cut`: the two disks as they would be if the power failed now; what they have is
     synced.  Without it everything that is in a file counts as synced.
     """
-    ledger_id, entry_id = _ids(entry)
+    ledger_id, entry_id, *_ = ENTRY_HEADER.struct.unpack_from(entry)
+    spans = entry_spans(entry, 0, digest_size)
     found = (
-        _packed(entry, digest_size),
+        Piece("as the client packed it", "", 0, entry, spans, len(entry)),
         _in_journal(journal_disk, ledger_id, entry_id, digest_size),
         _in_entry_log(ledger_disk, ledger_id, entry_id, digest_size),
         _in_index(ledger_disk, ledger_id, entry_id),
@@ -48,11 +49,6 @@ def entry_places(
         _with_safe_size(log, ledgers_after),
         _with_safe_size(index, ledgers_after),
     )
-
-
-def _packed(entry: bytes, digest_size: int) -> Piece:
-    spans = entry_spans(entry, 0, digest_size)
-    return Piece("as the client packed it", "", 0, entry, spans, len(entry))
 
 
 def _in_journal(disk: Disk, ledger_id: int, entry_id: int, digest_size: int) -> Piece:
@@ -120,8 +116,3 @@ def _with_safe_size(piece: Piece, after: Disk) -> Piece:
     if not piece.data[:same].strip(b"\0"):
         same = 0
     return replace(piece, safe_size=same)
-
-
-def _ids(entry: bytes) -> tuple[int, int]:
-    ledger_id, entry_id = ENTRY_HEADER.struct.unpack_from(entry)[:2]
-    return ledger_id, entry_id

@@ -110,18 +110,17 @@ class EntryLogger:
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
-    def append(self, ledger_id: int, data: bytes) -> int:
-        """Write an entry behind the others; returns its location.  Not yet durable."""
-        return self.append_all(ledger_id, (data,))[0]
+    def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
+        """Write entries of a ledger behind the others; returns their locations.
 
-    def append_all(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
-        """The same for several entries of one ledger."""
+        They are durable after `sync`.  Raises `OSError`.
+        """
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
             if log is None or (self._full_disks and self._is_on_full_directory(log.log_id)):
                 log = self._begin_log(owner)
-            return log.append_all(ledger_id, entries)
+            return log.append(ledger_id, entries)
         except OSError:
             self._abandon_logs()
             raise
@@ -298,7 +297,7 @@ class OpenLog:
         self._written = self._synced = 0
         self._ledger_bytes: dict[int, int] = {}
 
-    def append_all(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
+    def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
         sizes = [*map(len, entries)]
         framed = (_LENGTH.size + size for size in sizes)
         first = location_of(self.log_id, self.end + _LENGTH.size)

@@ -120,8 +120,8 @@ class GarbageCollector:
         `settled`, or none are left; returns whether it did.  Their space is garbage after
         `collect`.
         """
-        index = self.ledgers.get(ledger_id)
-        if index is None or index.got_entries or index.last_entry_id() < 0:
+        ledger = self.ledgers.get(ledger_id)
+        if ledger is None or ledger.got_entries or ledger.index.last_entry_id() < 0:
             return False
         self._emptied[ledger_id] = self.ledgers.empty(ledger_id)
         return True
@@ -163,15 +163,15 @@ class GarbageCollector:
         for entry in scan_entry_log(self.entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
             ledger = self.ledgers.get(entry.ledger_id)
-            location = 0 if ledger is None else ledger.location(entry.entry_id)
+            location = 0 if ledger is None else ledger.index.location(entry.entry_id)
             if location == old:
-                new = self.entry_logger.append(entry.ledger_id, entry.data)
+                [new] = self.entry_logger.append(entry.ledger_id, [entry.data])
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None and location:
                 # Replaced by a later copy, perhaps of a process that did not live to sync it, or
                 # could not: its location is written again.
-                ledger.set_location(entry.entry_id, location)
+                ledger.index.set_locations([entry.entry_id], [location])
                 later_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self.point_to_copies(moved)
@@ -198,12 +198,12 @@ class GarbageCollector:
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)
             # Compared again: an add or a deletion may have come since the scan.
-            if ledger is not None and ledger.location(entry_id) == old:
-                ledger.set_location(entry_id, new)
+            if ledger is not None and ledger.index.location(entry_id) == old:
+                ledger.index.set_locations([entry_id], [new])
         self.ledgers.flush()
 
     # Inside
 
     def _has_entries(self, ledger_id: int) -> bool:
         ledger = self.ledgers.get(ledger_id)
-        return ledger is not None and ledger.last_entry_id() >= 0
+        return ledger is not None and ledger.index.last_entry_id() >= 0

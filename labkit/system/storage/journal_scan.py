@@ -5,7 +5,6 @@ In BookKeeper: `Journal.scanJournal`.
 
 import struct
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -50,10 +49,6 @@ class JournalRecord(NamedTuple):
     body: bytes
 
 
-_record_of = partial(tuple.__new__, JournalRecord)
-"""`JournalRecord` without a call in Python, which would take a quarter of a scan's time."""
-
-
 class JournalScan:
     """The records of one journal file.
 
@@ -71,7 +66,9 @@ class JournalScan:
         self.path = disk.path(f"current/{self.name}")
         self.file: File = disk.open(f"current/{self.name}")
         head = self.file.read(0, 8)
-        self.version = _LENGTH.unpack_from(head, 4)[0] if self._has_magic(head) else 1
+        # Files of version 1 have no header.
+        has_header = len(head) == 8 and head[:4] == MAGIC
+        self.version = _LENGTH.unpack_from(head, 4)[0] if has_header else 1
         if not 1 <= self.version <= VERSION:
             raise StorageDamagedException(
                 f"journal {self.path}: version {self.version} at offset 4;"
@@ -158,24 +155,19 @@ class JournalScan:
             f"journal {self.path} (version {self.version}): {what} at offset {offset}"
         )
 
-    @staticmethod
-    def _has_magic(head: bytes) -> bool:
-        return len(head) == 8 and head[:4] == MAGIC
-
 
 def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[JournalRecord], int]:
     """The entries from `at` on that lie whole in `data` and begin `before` that place, up to
     anything else; and where they end.  The data begins at `base` of the file.
     """
     entries, end = list[JournalRecord](), len(data)
-    # No call per entry but those in C: replay goes through millions.
     while at < before and at + _RECORD_SIZE <= end:
         length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
         stop = at + LENGTH_SIZE + length
         if entry_id < 0 or length < _IDS_SIZE or stop > end:
             break
         body = data[at + LENGTH_SIZE : stop]
-        entries.append(_record_of((base + at, ledger_id, entry_id, body)))
+        entries.append(JournalRecord(base + at, ledger_id, entry_id, body))
         at = stop
     return entries, at
 

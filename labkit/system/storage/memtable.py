@@ -3,7 +3,7 @@
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -45,20 +45,13 @@ class Memtable:
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
         """Keep the entry's bytes unless the entry is here already."""
-        self.put_all(ledger_id, (entry_id,), (data,))
-
-    def put_all(self, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes]) -> None:
-        """The same for entries of one ledger."""
         kept = self._ledgers.get(ledger_id)
         if kept is None:
             kept = self._ledgers[ledger_id] = {}
-        size, count = 0, len(kept)
-        for entry_id, data in zip(entry_ids, entries, strict=True):
-            if entry_id not in kept:
-                kept[entry_id] = data
-                size += len(data)
-        self.size_bytes += size
-        self.entry_count += len(kept) - count
+        if entry_id not in kept:
+            kept[entry_id] = data
+            self.size_bytes += len(data)
+            self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The entry's bytes, if they are here."""

@@ -16,10 +16,12 @@ from labkit.system.model.errors import (
 from labkit.system.storage.collected_ledgers import CollectedLedgers
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.directories import refuse_other_storages
-from labkit.system.storage.disk import Disk
+from labkit.system.storage.disk import Disk, is_out_of_space
+from labkit.system.storage.entry_log import EntryLogger, log_name
 from labkit.system.storage.flush_events import WrittenEntry, record_flush
 from labkit.system.storage.garbage import GarbageCollector
-from labkit.system.storage.index.ledger_index import LedgerIndex
+from labkit.system.storage.index.ledger_cache import LedgerCache
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.journal import (
     EXPLICIT_LAC_SINCE,
     Journal,
@@ -27,9 +29,16 @@ from labkit.system.storage.journal import (
     fence_record,
     ledger_key_record,
 )
-from labkit.system.storage.log_mark import START, LogMark, mark_name
+from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord
+from labkit.system.storage.log_mark import (
+    START,
+    LogMark,
+    mark_name,
+    read_last_mark,
+    write_last_mark,
+)
 from labkit.system.storage.memtable import Memtable
-from labkit.system.storage.replay import ReplayedStore
+from labkit.system.storage.replay import apply_records, replay_journal, sync_again
 from labkit.system.trace.recorder import Recorder
 
 _FLUSH_SLICE_BYTES = 4 * MIB
@@ -46,7 +55,7 @@ class Checkpoint:
     memtable: Memtable
 
 
-class LedgerStore(ReplayedStore):
+class LedgerStore:
     """Entries by ledger and entry id, durable once the journal is synced.
 
     Invariants:
@@ -54,6 +63,14 @@ class LedgerStore(ReplayedStore):
       - LastLogMark never passes a record whose entry is not in entry log and index, synced;
       - reads find an entry from the moment of `add_entry` on, and forever.
     """
+
+    # Parts, which a subclass may exchange
+    journal_class = Journal
+    memtable_class = Memtable
+    entry_logger_class = EntryLogger
+    ledgers_class = LedgerCache
+    read_last_mark = staticmethod(read_last_mark)
+    write_last_mark = staticmethod(write_last_mark)
 
     def __init__(
         self,
@@ -80,7 +97,14 @@ class LedgerStore(ReplayedStore):
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
         self.flushing: Memtable | None = None
-        self.replayed_keys, self.trusted_logs = {}, {}
+        self.lacks_space = False
+        """Whether the start found no space for what it replayed.  Reads find it in memory, its
+        journals stay, and the next checkpoint tries again.
+        """
+        self.replayed_keys: dict[int, bytes] = {}
+        """Master keys found in the journal, until the start is over."""
+        self.trusted_logs: dict[int, None] = {}
+        """Entry logs in which replay found entries that the journal has, too."""
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
             max(self.read_last_mark(disk, name) for disk in ledger_disks)
@@ -94,7 +118,7 @@ class LedgerStore(ReplayedStore):
             for disk, end in zip(journal_disks, ends, strict=True)
         )
         self.replayed_keys = {}
-        self.flush_replayed(ends)
+        self._flush_replayed(ends)
 
     # What a bookie does with a request
 
@@ -129,11 +153,8 @@ class LedgerStore(ReplayedStore):
         # All of them first: if one is refused, the others must not be changed.
         ledgers = [self.ledger_for_adds(each, master_key, recovery=recovery) for each in different]
         # Before the journal: a synced record must be in the memtable when a mark is taken.
-        if len(different) == 1:
-            self.memtable.put_all(ledger_ids[0], entry_ids, entries)
-        else:
-            for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
-                self.memtable.put_all(ledger_id, (entry_id,), (data,))
+        for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
+            self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:
             ledger.got_entries = True
             journal = self._journal_with_key(ledger)
@@ -180,7 +201,7 @@ class LedgerStore(ReplayedStore):
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
-        location = ledger.location(entry_id) if entry_id >= 0 else 0
+        location = ledger.index.location(entry_id) if entry_id >= 0 else 0
         if location == 0:
             raise NoEntryException(f"no entry {entry_id} of ledger {ledger_id} on this bookie")
         return self.entry_logger.read(location, ledger_id, entry_id)
@@ -195,7 +216,7 @@ class LedgerStore(ReplayedStore):
         return max(
             self.memtable.last_entry_id(ledger_id),
             self.flushing.last_entry_id(ledger_id) if self.flushing else -1,
-            ledger.last_entry_id() if ledger else -1,
+            ledger.index.last_entry_id() if ledger else -1,
         )
 
     def entry_ids(self, ledger_id: int) -> list[int]:
@@ -207,9 +228,9 @@ class LedgerStore(ReplayedStore):
         found = set(self.memtable.entry_ids(ledger_id))
         if self.flushing:
             found.update(self.flushing.entry_ids(ledger_id))
-        return sorted(found.union(entry_id for entry_id, _ in ledger.locations()))
+        return sorted(found.union(entry_id for entry_id, _ in ledger.index.locations()))
 
-    def ledger(self, ledger_id: int) -> LedgerIndex | None:
+    def ledger(self, ledger_id: int) -> LedgerDescriptor | None:
         """What the bookie knows of a ledger beside its entries: key, fence, explicit LAC."""
         return self.ledgers.get(ledger_id)
 
@@ -303,6 +324,30 @@ class LedgerStore(ReplayedStore):
 
     # Rules, which a subclass may change
 
+    def replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        """Put every record of a journal from the mark on into the memtable; returns its end."""
+        batch_bytes = min(BATCH_BYTES, self.config.skip_list_size_limit)
+        return replay_journal(disk, mark, batch_bytes, self.replay_records, self.recorder)
+
+    def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
+        """Do again what the records of the journal at `path` say."""
+        apply_records(records, path, self.ledgers, self.replayed_keys, self._replay_entries)
+
+    def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
+        """Whether index and entry log have the entry whole.
+
+        If so, its copy there stays: a record torn over preallocated zeros can carry any entry's
+        ids. But where only the last process ended, that copy may be one that it had not synced, or
+        could not sync.  So before the mark passes the record, the log is synced, and the location
+        is written again.
+        """
+        location = ledger.index.location(entry_id)
+        held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
+        if held:
+            self.trusted_logs[location >> 32] = None
+            self.ledgers.set_locations(ledger.ledger_id, (entry_id,), (location,))
+        return held
+
     def was_collected(self, ledger_id: int) -> bool:
         """Whether garbage collection has dropped the ledger, which must not come back."""
         return ledger_id in self.collected
@@ -314,7 +359,7 @@ class LedgerStore(ReplayedStore):
         """
         written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
-            places = [self.entry_logger.append_all(run.ledger_id, run.entries) for run in runs]
+            places = [self.entry_logger.append(run.ledger_id, run.entries) for run in runs]
             self.entry_logger.sync()
             for run, locations in zip(runs, places, strict=True):
                 self.ledgers.set_locations(run.ledger_id, run.entry_ids, locations)
@@ -344,7 +389,7 @@ class LedgerStore(ReplayedStore):
 
     def ledger_for_adds(
         self, ledger_id: int, master_key: bytes, *, recovery: bool = False
-    ) -> LedgerIndex:
+    ) -> LedgerDescriptor:
         """The ledger if it takes adds, new if this bookie stores nothing of it yet.
 
         Raises `UnauthorizedAccessException` for another key than the ledger's, and
@@ -358,7 +403,7 @@ class LedgerStore(ReplayedStore):
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         return ledger
 
-    def handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+    def handle(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
         """The ledger, if the key is right; new if this bookie stores nothing of it yet."""
         if self.was_collected(ledger_id):
             raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
@@ -366,7 +411,36 @@ class LedgerStore(ReplayedStore):
 
     # Inside
 
-    def _ledger(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+    def _replay_entries(self, ledger: LedgerDescriptor, records: Sequence[JournalRecord]) -> None:
+        # After its last entry an index has none: no need to look for each.
+        last = ledger.index.last_entry_id()
+        for _, ledger_id, entry_id, data in records:
+            if entry_id > last or not self.is_stored(ledger, entry_id):
+                self.memtable.put(ledger_id, entry_id, data)
+        if self.memtable.is_full(self.config.skip_list_size_limit):
+            self._flush_replayed()
+
+    def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
+        """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
+        those of the journals, move LastLogMark there.
+        """
+        # Before the mark moves: what it passes is not replayed again.
+        for log_id in self.trusted_logs:
+            sync_again(self.entry_logger.disk_of(log_id), log_name(log_id))
+        self.trusted_logs.clear()
+        if self.lacks_space:
+            return
+        try:
+            self.write_entries(self.memtable)
+            self.memtable = self.memtable_class()
+            if ends:
+                self.persist_marks(ends)
+        except OSError as error:
+            if not is_out_of_space(error):
+                raise
+            self.lacks_space = True
+
+    def _ledger(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
         ledger = self.ledgers.get(ledger_id) or self.ledgers.create(ledger_id, master_key)
         if ledger.master_key != master_key:
             raise UnauthorizedAccessException(
@@ -380,7 +454,7 @@ class LedgerStore(ReplayedStore):
             data = self.flushing.get(ledger_id, entry_id)
         return data
 
-    def _journal_with_key(self, ledger: LedgerIndex) -> Journal:
+    def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
         """The ledger's journal, in which its key comes before its first record: replay must be able
         to create the ledger again.
         """

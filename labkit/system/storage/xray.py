@@ -138,7 +138,7 @@ def _tail_span(file: File, start: int) -> Iterator[Span]:
 # Entry log
 
 
-class Frame(NamedTuple):
+class LogFrame(NamedTuple):
     """A run of bytes in an entry log; `kind` is "entry", "ledgers map" or one of `_NO_ENTRY`."""
 
     kind: str
@@ -146,7 +146,7 @@ class Frame(NamedTuple):
     size: int
 
 
-def log_frames(file: File, start: int) -> Iterator[Frame]:
+def log_frames(file: File, start: int) -> Iterator[LogFrame]:
     """What lies in an entry log from `start` to its end, by the rules of `scan_entry_log`."""
     at = filler = start
     end = file.size()
@@ -156,7 +156,7 @@ def log_frames(file: File, start: int) -> Iterator[Frame]:
             at += 1 if length else zeros_at(file, at)
             continue
         if at > filler:
-            yield Frame("filler", filler, at - filler)
+            yield LogFrame("filler", filler, at - filler)
         filler = at
         if at + LENGTH_SIZE + length > end:
             break
@@ -164,11 +164,11 @@ def log_frames(file: File, start: int) -> Iterator[Frame]:
         if ledger_id == MAP_LEDGER_ID:
             kind, shortest = "ledgers map", LEDGERS_MAP_HEADER.size
         size = LENGTH_SIZE + length
-        yield Frame(kind if size >= shortest else "too short", at, size)
+        yield LogFrame(kind if size >= shortest else "too short", at, size)
         at = filler = at + size
     if end > filler:
         kind = "filler" if first_nonzero(file, filler) is None else "torn"
-        yield Frame(kind, filler, end - filler)
+        yield LogFrame(kind, filler, end - filler)
 
 
 def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[Span]:

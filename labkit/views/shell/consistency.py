@@ -11,7 +11,7 @@ from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory
 from labkit.views.shell.journal import digest_matches
-from labkit.views.shell.ledgers import load_index, own_indexes
+from labkit.views.shell.ledgers import load_header, own_indexes
 from labkit.views.shell.records import ConsistencyReport
 
 
@@ -27,7 +27,7 @@ def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> C
         for ledger_id in ledger_ids_on_disk(directory.disk):
             ledger_count += 1
             try:
-                load_index(directory, ledger_id)
+                load_header(directory, ledger_id)
             except StorageDamagedException as error:
                 errors.append(str(error))
                 continue

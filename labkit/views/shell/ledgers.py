@@ -19,6 +19,7 @@ from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
     INDEX_SLOT,
+    IndexHeader,
     LedgerIndex,
     index_path,
     ledger_ids_on_disk,
@@ -51,17 +52,17 @@ def read_index(
     directory = find_index(folders, ledger_id)
     if directory is None:
         raise _no_index(folders, ledger_id)
-    index = load_index(directory, ledger_id)
+    header = load_header(directory, ledger_id)
     file = directory.disk.open(index_path(ledger_id))
     size = max(file.size() - DATA_OFFSET, 0)
     yield LedgerIndexFile(
         ledger_id,
         directory.path(index_path(ledger_id)),
-        index.master_key,
+        header.master_key,
         size,
         size // INDEX_SLOT.size,
-        index.fenced,
-        explicit_lac_of(index.explicit_lac),
+        header.fenced,
+        explicit_lac_of(header.explicit_lac),
     )
     for first, count, location in index_slots(file):
         if location:
@@ -151,7 +152,7 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
 def _summary(
     directory: Directory, ledger_id: int, fenced_in_journal: bool, replayed: set[int]
 ) -> LedgerSummary:
-    fenced = fenced_in_journal or load_index(directory, ledger_id).fenced
+    fenced = fenced_in_journal or load_header(directory, ledger_id).fenced
     entry_count, last = 0, -1
     for last, _ in _locations(directory, ledger_id):
         entry_count += 1
@@ -180,11 +181,11 @@ def own_indexes(folders: BookieFolders) -> Sequence[Directory]:
     return folders.indexes
 
 
-def load_index(directory: Directory, ledger_id: int) -> LedgerIndex:
+def load_header(directory: Directory, ledger_id: int) -> IndexHeader:
     """The header of a ledger's index.  Raises `StorageDamagedException`."""
     index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
     index.close()
-    return index
+    return index.header
 
 
 def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]]:

@@ -17,8 +17,8 @@ from labkit.system.model.entry import ENTRY_HEADER, make_digest
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import ChainLink, Copy, Lineage
-from labkit.system.model.message_spans import Frame, take_apart
+from labkit.system.model.message_location import ChainLink, EntryCopy, Lineage
+from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
 from labkit.system.storage.xray import framed_spans
 from labkit.system.topic.chain.chain_store import read_chain
@@ -61,7 +61,7 @@ async def find_lineage(
             f" {reader.last_add_confirmed}"
         )
     payload_at = ENTRY_HEADER.size + make_digest(metadata.digest_type, metadata.password).size
-    frame = take_apart(stored.data[payload_at:], message_id.batch_index)
+    frame = parse_message(stored.data[payload_at:], message_id.batch_index)
     pieces = [
         _piece(bookie, found[bookie], payload_at, frame)
         if bookie in found
@@ -81,7 +81,7 @@ async def find_lineage(
         batch_size=frame.message_count,
         offset=LENGTH_SIZE + payload_at + frame.offset,
         size=frame.size,
-        copies=tuple(Copy(*each) for each in zip(bookies, pieces, strict=True)),
+        copies=tuple(EntryCopy(*each) for each in zip(bookies, pieces, strict=True)),
     )
 
 
@@ -131,7 +131,7 @@ def _stored(folders: BookieFolders, message_id: MessageId) -> StoredEntry | None
     return next((each for each in found if isinstance(each, StoredEntry)), None)
 
 
-def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Frame) -> Piece:
+def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: MessageFrame) -> Piece:
     if stored is None:
         return Piece(bookie, absent="not in its files")
     data = stored.size.to_bytes(LENGTH_SIZE, "big") + stored.data

@@ -16,7 +16,7 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import location_of, log_ids, scan_entry_log
-from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
 from labkit.system.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.xray import index_slots
@@ -28,7 +28,7 @@ from labkit.views.shell.journal import (
     records_from_mark,
     view_record,
 )
-from labkit.views.shell.ledgers import find_index, load_index
+from labkit.views.shell.ledgers import find_index, load_header
 from labkit.views.shell.records import (
     EntryLocation,
     ExplicitLacRecord,
@@ -50,7 +50,7 @@ def rebuild_index(
     Raises `ShellError` when the logs have nothing of the ledger or its master key is not found.
     """
     directory = find_index(folders, ledger_id)
-    old = _readable_index(directory, ledger_id)
+    old = _readable_header(directory, ledger_id)
     right, wrong = _entries_in_logs(folders, ledger_id, digest)
     if not right and not wrong:
         raise ShellError(
@@ -82,13 +82,10 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
     No bookie may have the directory open.
     """
-    ledger_id, key, page_size = rebuilt.ledger_id, rebuilt.master_key, StorageConfig().page_size
-    index = LedgerIndex(ledger_id, key, disk, page_size, rebuilt.version)
-    if rebuilt.fenced:
-        index.fence()
-    index.set_explicit_lac(rebuilt.explicit_lac)
+    header = IndexHeader(rebuilt.master_key, rebuilt.fenced, rebuilt.explicit_lac, rebuilt.version)
+    index = LedgerIndex(rebuilt.ledger_id, header, disk, StorageConfig().page_size)
     for entry in rebuilt.locations:
-        index.set_location(entry.entry_id, location_of(entry.log_id, entry.offset))
+        index.set_locations([entry.entry_id], [location_of(entry.log_id, entry.offset)])
     index.flush()
     index.close()
 
@@ -112,11 +109,11 @@ class _JournalFacts:
                 self.explicit_lac = view.body
 
 
-def _readable_index(directory: Directory | None, ledger_id: int) -> LedgerIndex | None:
+def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader | None:
     if directory is None:
         return None
     try:
-        return load_index(directory, ledger_id)
+        return load_header(directory, ledger_id)
     except StorageDamagedException:
         # A damaged index is what this verb is for: journals and password replace its header.
         return None
@@ -168,7 +165,7 @@ def _entries_to_replay(folders: BookieFolders, ledger_id: int) -> set[int]:
     return {r.entry_id for r in records if r.ledger_id == ledger_id and r.entry_id >= 0}
 
 
-def _master_key(ledger_id: int, old: LedgerIndex | None, journal: _JournalFacts) -> bytes:
+def _master_key(ledger_id: int, old: IndexHeader | None, journal: _JournalFacts) -> bytes:
     keys = journal.keys | ({old.master_key} if old is not None else set())
     if len(keys) == 1:
         return keys.pop()
@@ -179,7 +176,7 @@ def _master_key(ledger_id: int, old: LedgerIndex | None, journal: _JournalFacts)
     )
 
 
-def _fence(old: LedgerIndex | None, journal: _JournalFacts) -> tuple[bool, str]:
+def _fence(old: IndexHeader | None, journal: _JournalFacts) -> tuple[bool, str]:
     if journal.fenced_in:
         return True, f"a fence record in {journal.fenced_in}"
     if old is None:
@@ -187,6 +184,6 @@ def _fence(old: LedgerIndex | None, journal: _JournalFacts) -> tuple[bool, str]:
     return old.fenced, "as in the old index"
 
 
-def _newest_lac(old: LedgerIndex | None, journal: _JournalFacts) -> bytes:
+def _newest_lac(old: IndexHeader | None, journal: _JournalFacts) -> bytes:
     bodies = [journal.explicit_lac, old.explicit_lac if old is not None else b""]
     return max(bodies, key=lambda body: -1 if (lac := explicit_lac_of(body)) is None else lac)

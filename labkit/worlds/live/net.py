@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import repeat
 
 from labkit.system.model.errors import LabkitError
-from labkit.system.model.length_prefixed import LENGTH_SIZE, equal_bodies, join_with_lengths
+from labkit.system.model.length_prefixed import LENGTH_SIZE, join_with_lengths
 from labkit.system.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.system.model.wire import MAX_FRAME_SIZE
 from labkit.worlds.live.peers import PeerLimits, Peers
@@ -48,9 +48,6 @@ def split_frames(
 
     Raises `ValueError` when the first is above the limit: its sender speaks another protocol.
     """
-    equal = equal_bodies(memoryview(data)[at:], FRAMES_AT_ONCE)
-    if equal is not None and equal.size <= largest_body:
-        return equal, at + len(equal) * (LENGTH_SIZE + equal.size)
     bodies: list[bytes] = []
     end, unpack = len(data), _LENGTH.unpack_from
     for _ in repeat(None, FRAMES_AT_ONCE):

@@ -57,14 +57,14 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
         "The number of flushes is only compared with an earlier one: it matters that it moves."
     ),
-    "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
+    "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2 #1": (
         "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
         " for."
     ),
     **dict.fromkeys(
         (
             "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
-            "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
+            "labkit/system/storage/index/ledger_index.py LedgerIndex.__init__: constant: 1 -> 2",
         ),
         "What was read ahead belongs to no flush yet: nobody looks at its place and bytes.",
     ),
@@ -104,7 +104,6 @@ EQUIVALENT: dict[str, str] = {
             "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False",
             "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
             "labkit/system/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
-            "labkit/system/storage/replay.py ReplayedStore._replay_entries: constant: True -> False",
         ),
         "A check of what cannot be: each entry of a run has an id and got a location.",
     ),
@@ -127,19 +126,19 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/disk.py ids_in: constant: 1 -> 2": (
         "Any negative number means none: such a name is refused."
     ),
-    "labkit/system/storage/entry_log.py OpenLog.append_all: constant: True -> False": (
+    "labkit/system/storage/entry_log.py OpenLog.append: constant: True -> False": (
         "A check of what cannot be: the sizes are those of the entries."
     ),
     "labkit/system/storage/store.py LedgerStore.__init__: constant: True -> False": (
         "A check of what cannot be: the store has a mark for each journal."
     ),
-    "labkit/system/storage/entry_batch.py read_run: boundary: entry_id < end -> entry_id <= end": (
+    "labkit/system/storage/entry_batch.py read_entries: boundary: entry_id < end -> entry_id <= end": (
         "Of the entries from the end to the end there are none."
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/entry_batch.py read_run: constant: 0 -> 1",
-            "labkit/system/storage/entry_batch.py read_run: boundary: room > 0 -> room >= 0",
+            "labkit/system/storage/entry_batch.py read_entries: constant: 0 -> 1",
+            "labkit/system/storage/entry_batch.py read_entries: boundary: room > 0 -> room >= 0",
         ),
         "No entry fits into one byte or none.",
     ),

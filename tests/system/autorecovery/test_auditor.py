@@ -218,14 +218,17 @@ def test_ledger_check_finds_copies_that_a_living_bookie_lost() -> None:
         await world.closed_ledger(10)
         await start(world, auditor_periodic_check_interval_s=300)
         await asyncio.sleep(5)
-        first_ms = await world.manager.ledgers_checked_ms()
+        first_ms = await world.manager.checked_ms(world.manager.nodes.ledgers_checked)
         assert first_ms != NEVER_MS
         world.bookies["b3"].lose(0, 9)
         await asyncio.sleep(280)
         assert marked(world) == []
         await asyncio.sleep(30)
         assert marked(world) == [(0, "b3")]
-        assert await world.manager.ledgers_checked_ms() >= first_ms + 300_000
+        assert (
+            await world.manager.checked_ms(world.manager.nodes.ledgers_checked)
+            >= first_ms + 300_000
+        )
 
     run(rule)
 
@@ -236,7 +239,7 @@ def test_copy_between_first_and_last_is_missed_unless_a_percentage_is_tested() -
         world.bookies["b3"].lose(0, 4)
         await start(world)
         await asyncio.sleep(30)
-        assert await world.manager.ledgers_checked_ms() != NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.ledgers_checked) != NEVER_MS
         assert marked(world) == []
         world.metadata.crash("a")
         world.config = AutoRecoveryConfig(
@@ -347,7 +350,7 @@ def test_replicas_check_reports_and_marks_nothing(gives_lists: bool) -> None:
             "entries without a copy: 0, with fewer than Qa: 1, with fewer than Qw: 1"
         )
         assert marked(world) == []
-        assert await world.manager.replicas_checked_ms() != NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.replicas_checked) != NEVER_MS
         asked = {row.entry for row in world.events("read.sent") if row.node == "a"}
         assert (asked == set(range(10))) is not gives_lists
 
@@ -361,7 +364,7 @@ def test_checks_that_are_off_are_not_made() -> None:
         await start(world, auditor_periodic_check_interval_s=0)
         await asyncio.sleep(100)
         assert marked(world) == []
-        assert await world.manager.ledgers_checked_ms() == NEVER_MS
-        assert await world.manager.replicas_checked_ms() == NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.ledgers_checked) == NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.replicas_checked) == NEVER_MS
 
     run(rule)

@@ -1,6 +1,7 @@
 """What an auditor records, what its checks pass over, and what interrupts them."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -183,7 +184,7 @@ def test_ledger_that_is_deleted_during_an_audit_or_a_check_is_passed_over_in_sil
             await asyncio.sleep(5)
         assert [ledger_id for ledger_id, _ in marked(world)] == [ledgers[0], ledgers[2]]
         assert world.events("ledger.unchecked") == []
-        assert await world.manager.ledgers_checked_ms() != NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.ledgers_checked) != NEVER_MS
 
     run(rule)
 
@@ -201,8 +202,8 @@ def test_ledger_that_cannot_be_checked_is_recorded_with_the_reason_and_hides_no_
         # By the audit, the check of ledgers and that of replicas.
         assert len(unchecked) == 3
         assert all(row.note for row in unchecked)
-        assert await world.manager.ledgers_checked_ms() != NEVER_MS
-        assert await world.manager.replicas_checked_ms() != NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.ledgers_checked) != NEVER_MS
+        assert await world.manager.checked_ms(world.manager.nodes.replicas_checked) != NEVER_MS
 
     run(rule)
 
@@ -258,8 +259,8 @@ def test_check_that_is_interrupted_is_not_noted_as_made_and_starts_over(
 
         async def checked() -> bool:
             checked_ms = {
-                "ledgers": world.manager.ledgers_checked_ms,
-                "replicas": world.manager.replicas_checked_ms,
+                "ledgers": partial(world.manager.checked_ms, world.manager.nodes.ledgers_checked),
+                "replicas": partial(world.manager.checked_ms, world.manager.nodes.replicas_checked),
             }[check]
             return await checked_ms() != NEVER_MS
 
@@ -280,13 +281,13 @@ def test_checks_wait_for_the_end_of_the_grace_period() -> None:
         await world.closed_ledger(10)
         await start(world, auditor_periodic_check_interval_s=100)
         await asyncio.sleep(90)
-        before_ms = await world.manager.ledgers_checked_ms()
+        before_ms = await world.manager.checked_ms(world.manager.nodes.ledgers_checked)
         await hang(world)
         began_s = asyncio.get_running_loop().time()
         await asyncio.sleep(GRACE_S - 1)
-        assert await world.manager.ledgers_checked_ms() == before_ms
+        assert await world.manager.checked_ms(world.manager.nodes.ledgers_checked) == before_ms
         await asyncio.sleep(10)
-        after_ms = await world.manager.ledgers_checked_ms()
+        after_ms = await world.manager.checked_ms(world.manager.nodes.ledgers_checked)
         assert after_ms > before_ms
         assert after_ms >= 1_700_000_000_000 + 1000 * (began_s + GRACE_S)
 

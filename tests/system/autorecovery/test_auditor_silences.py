@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import AutoRecovery, Rules
-from labkit.system.autorecovery.metadata_silence import Steadiness
+from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.metadata.store import MetadataStore
 from tests.system.autorecovery.test_auditor import marked, start
@@ -50,13 +50,13 @@ def test_bookie_that_comes_back_long_after_a_silence_gives_no_other_more_time() 
 
 def test_audit_in_which_the_store_falls_silent_marks_nothing_and_is_made_again() -> None:
     async def rule(world: World) -> None:
-        watchers: list[Steadiness] = []
+        watchers: list[MetadataSilence] = []
 
-        def watching(store: MetadataStore) -> Steadiness:
-            watchers.append(Steadiness(store))
+        def watching(store: MetadataStore) -> MetadataSilence:
+            watchers.append(MetadataSilence(store))
             return watchers[-1]
 
-        world.rules = Rules(steadiness=watching)
+        world.rules = Rules(metadata_silence=watching)
         ledger_id = await world.closed_ledger(3)
         await start(world, auditor_periodic_bookie_check_interval_s=1000)
         await asyncio.sleep(5)

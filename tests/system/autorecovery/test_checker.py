@@ -9,7 +9,7 @@ import pytest
 from labkit.system.autorecovery import checker as checkers
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.fragments import Underreplicated, missing_places
-from labkit.system.autorecovery.ledger_view import look_at, missing_copies
+from labkit.system.autorecovery.ledger_view import missing_copies, view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
 from labkit.system.model.errors import BKException
 from tests.system.autorecovery.world import World, payload, run
@@ -20,7 +20,7 @@ class Settled:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.silences = 0
+        self.silence_count = 0
 
     async def now(self) -> SimpleNamespace:
         return SimpleNamespace(alive=[b.name for b in self.world.bookies.values() if b.is_up])
@@ -38,7 +38,7 @@ async def open_ledger(world: World, entry_count: int) -> int:
 async def checked(world: World, ledger_id: int) -> list[Underreplicated]:
     bookies = cast(SettledBookies, Settled(world))
     checker = LedgerChecker(world.client.context, bookies, 0, lambda n: 0, missing_places)
-    return await checker.check(await look_at(world.client, ledger_id))
+    return await checker.check(await view_ledger(world.client, ledger_id))
 
 
 def test_open_ledger_that_misses_no_copy_is_sound() -> None:
@@ -85,13 +85,13 @@ def test_check_is_repeated_if_the_metadata_store_fell_silent_meanwhile() -> None
             registered = await sound_now()
             if looks == 1:
                 registered.alive.remove("b2")
-                asyncio.get_running_loop().call_soon(setattr, settled, "silences", 1)
+                asyncio.get_running_loop().call_soon(setattr, settled, "silence_count", 1)
             return registered
 
         settled.now = now  # type: ignore[method-assign]
         bookies = cast(SettledBookies, settled)
         checker = LedgerChecker(world.client.context, bookies, 0, lambda n: 0, missing_places)
-        assert await checker.check(await look_at(world.client, ledger_id)) == []
+        assert await checker.check(await view_ledger(world.client, ledger_id)) == []
         assert looks == 2
 
     run(rule)
@@ -106,13 +106,13 @@ def test_check_that_finds_nothing_is_not_repeated_whatever_the_metadata_store_di
         async def now() -> SimpleNamespace:
             nonlocal looks
             looks += 1
-            asyncio.get_running_loop().call_soon(setattr, settled, "silences", looks)
+            asyncio.get_running_loop().call_soon(setattr, settled, "silence_count", looks)
             return await sound_now()
 
         settled.now = now  # type: ignore[method-assign]
         bookies = cast(SettledBookies, settled)
         checker = LedgerChecker(world.client.context, bookies, 0, lambda n: 0, missing_places)
-        assert await checker.check(await look_at(world.client, ledger_id)) == []
+        assert await checker.check(await view_ledger(world.client, ledger_id)) == []
         assert looks == 1
 
     run(rule)
@@ -123,7 +123,7 @@ def test_first_entry_may_be_there_if_a_bookie_that_should_have_it_does_not_answe
         ledger_id = await open_ledger(world, 1)
         for name in ("b1", "b2"):
             world.bookies[name].lose(ledger_id, 0)
-        ledger = await look_at(world.client, ledger_id)
+        ledger = await view_ledger(world.client, ledger_id)
         world.bookies["b3"].is_up = False
         bookies = cast(SettledBookies, Settled(world))
         checker = LedgerChecker(world.client.context, bookies, 0, lambda n: 0, missing_places)
@@ -139,7 +139,7 @@ def test_bookies_that_should_not_have_the_first_entry_are_not_asked_for_it() -> 
         writer = await world.client.create_ledger(4, 2, 2)
         await writer.add(payload(0))
         await asyncio.sleep(1)
-        ledger = await look_at(world.client, writer.ledger_id)
+        ledger = await view_ledger(world.client, writer.ledger_id)
         world.rows.clear()
         bookies = cast(SettledBookies, Settled(world))
         checker = LedgerChecker(world.client.context, bookies, 0, lambda n: 0, missing_places)
@@ -201,7 +201,7 @@ def test_one_bookie_is_asked_for_a_hundred_entries_at_a_time() -> None:
             patched.setattr(checkers, "missing_copies", noted)
             bookies = cast(SettledBookies, Settled(world))
             checker = LedgerChecker(world.client.context, bookies, 100, lambda n: 0, missing_places)
-            [short] = await checker.check(await look_at(world.client, ledger_id))
+            [short] = await checker.check(await view_ledger(world.client, ledger_id))
         assert short.bookies == ("b1",)
         assert sizes == [100, 100, 50]
 

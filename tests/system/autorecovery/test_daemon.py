@@ -8,7 +8,7 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import AutoRecovery, Rules
 from labkit.system.autorecovery.fragments import missing_places
 from labkit.system.autorecovery.lost_bookies import when_to_audit
-from labkit.system.autorecovery.metadata_silence import Steadiness
+from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.nodes import AutoRecoveryNodes
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import CompatibilityException
@@ -24,7 +24,7 @@ def test_rules_are_the_real_ones_unless_others_are_given() -> None:
     assert rules.when_to_audit is when_to_audit
     assert rules.missing_places is missing_places
     assert rules.replicator is LedgerFragmentReplicator
-    assert rules.steadiness is Steadiness
+    assert rules.metadata_silence is MetadataSilence
 
 
 def test_instance_makes_its_nodes_before_it_votes() -> None:

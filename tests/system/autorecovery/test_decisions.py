@@ -18,9 +18,8 @@ from labkit.system.autorecovery.lost_bookies import (
     ledgers_of_bookies,
     when_to_audit,
 )
-from labkit.system.autorecovery.random_port import drawn
+from labkit.system.autorecovery.random_port import shuffled
 from labkit.system.autorecovery.replicas_check import Shortage, shortage_of
-from labkit.system.autorecovery.replicator import sources
 from labkit.system.autorecovery.worker import lock_release_delay_ms
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import (
@@ -164,8 +163,8 @@ def test_a_bookie_that_is_gone_is_replaced_even_where_it_has_nothing() -> None:
 
 def test_good_copies_are_asked_for_first() -> None:
     fragment = Fragment(0, 9, ABC, 3, True)
-    assert sources(Underreplicated(fragment, (1,)), 1) == ["c", "a", "b"]
-    assert sources(Underreplicated(fragment, (0, 2)), 0) == ["b", "a", "c"]
+    assert Underreplicated(fragment, (1,)).sources(1) == ["c", "a", "b"]
+    assert Underreplicated(fragment, (0, 2)).sources(0) == ["b", "a", "c"]
 
 
 # What the metadata becomes
@@ -205,9 +204,9 @@ def test_a_ledger_that_fails_again_stays_locked_longer_up_to_the_grace_period() 
 
 
 def test_a_random_order_has_each_bookie_once() -> None:
-    assert list(drawn(["a", "b", "c"], lambda n: n - 1)) == ["c", "b", "a"]
-    assert sorted(drawn(["a", "b", "c"], lambda n: 0)) == ["a", "b", "c"]
-    assert list(drawn([], lambda n: 0)) == []
+    assert list(shuffled(["a", "b", "c"], lambda n: n - 1)) == ["c", "b", "a"]
+    assert sorted(shuffled(["a", "b", "c"], lambda n: 0)) == ["a", "b", "c"]
+    assert list(shuffled([], lambda n: 0)) == []
 
 
 def test_replicas_are_counted_in_three_classes() -> None:

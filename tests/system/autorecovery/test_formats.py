@@ -42,12 +42,8 @@ def test_letters_beyond_ascii_are_escaped_as_java_does() -> None:
 
 def test_times_of_checks_are_binary() -> None:
     data = bytes.fromhex("0880d095ffbc31")
-    assert formats.encode_ledgers_checked(TIME_MS) == data
-    assert formats.decode_ledgers_checked(data) == TIME_MS
-    assert formats.encode_replicas_checked(TIME_MS) == data
-    assert formats.decode_replicas_checked(data) == TIME_MS
-    assert formats.encode_placement_checked(TIME_MS) == data
-    assert formats.decode_placement_checked(data) == TIME_MS
+    assert formats.encode_check_time(TIME_MS) == data
+    assert formats.decode_check_time(data) == TIME_MS
 
 
 @pytest.mark.parametrize(
@@ -56,7 +52,7 @@ def test_times_of_checks_are_binary() -> None:
         (formats.decode_underreplicated, b"replica: 7"),
         (formats.decode_vote, b"\xff\xfe"),
         (formats.is_known_layout, b"BASIC"),
-        (formats.decode_ledgers_checked, b"\x08"),
+        (formats.decode_check_time, b"\x08"),
         (formats.decode_delay, b"soon"),
         (formats.decode_delay, b"-1"),
     ],

@@ -1,13 +1,14 @@
 """When an entry of a fragment counts as copied, by bookies that answer when the test says."""
 
 import asyncio
+from collections.abc import Coroutine
 
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragment_copy import EntryUnreadableException, copy_fragment
 from labkit.system.autorecovery.fragments import Fragment, Underreplicated
-from labkit.system.autorecovery.ledger_view import Ledger
-from labkit.system.autorecovery.replicator import EntryUnreadableException, FragmentCopy
+from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.model.errors import BKException
 from labkit.system.model.wire import BatchReadRequest, Code
 from tests.system.client.scripted_bookies import LEDGER, Script
@@ -28,12 +29,12 @@ def script_of(entries: range = ENTRIES, *sources: int, write_quorum: int = 3) ->
 
 def copy_of(
     script: Script, *places: int, entries: range = ENTRIES, window: int = 100
-) -> FragmentCopy:
+) -> Coroutine[None, None, None]:
     """From b1 and the other places to b4 and b5."""
     quorum = script.metadata.write_quorum
     fragment = Fragment(0, entries[-1], ("b1", "b2", "b3"), quorum, closed=True)
-    return FragmentCopy(
-        Ledger(LEDGER, script.metadata, entries[-1]),
+    return copy_fragment(
+        LedgerView(LEDGER, script.metadata, entries[-1]),
         Underreplicated(fragment, places),
         dict(zip(places, ("b4", "b5"), strict=False)),
         script.client.context,
@@ -54,7 +55,7 @@ def batches(script: Script, bookie: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(("first", "second"), [(3, 4), (4, 3)])
 async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, second: int) -> None:
     script = script_of()
-    running = asyncio.create_task(copy_of(script, 1, 2).run())
+    running = asyncio.create_task(copy_of(script, 1, 2))
     await until(lambda: all(script.bookies[at].adds == [*ENTRIES] for at in (3, 4)))
     script.bookies[first].ack(*ENTRIES)
     assert len(script.recorded("entry.copied")) == len(ENTRIES)
@@ -70,7 +71,7 @@ async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, secon
 async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stored() -> None:
     entries = range(15)
     script = script_of(entries)
-    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4).run())
+    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4))
     await until(lambda: script.bookies[3].adds == [*range(4)])
     # One batch waits to be stored, and one is read.
     await until(lambda: batches(script, 0) == [(0, 4), (4, 4), (8, 4)])
@@ -92,14 +93,14 @@ async def test_an_entry_that_the_first_source_lacks_comes_from_another() -> None
     script = script_of(range(5), 0, 1)
     del script.bookies[0].entries[2]
     script.bookies[3].serves = True
-    await copy_of(script, 2, entries=range(5)).run()
+    await copy_of(script, 2, entries=range(5))
     assert [*script.bookies[3].entries] == [0, 1, 2, 3, 4]
 
 
 async def test_entries_of_a_striped_ledger_are_read_one_by_one() -> None:
     script = script_of(range(6), 0, 1, write_quorum=2)
     script.bookies[3].serves = True
-    await copy_of(script, 2, entries=range(6)).run()
+    await copy_of(script, 2, entries=range(6))
     assert sorted(script.bookies[3].entries) == [1, 2, 4, 5]
     assert batches(script, 0) == batches(script, 1) == []
 
@@ -110,14 +111,14 @@ async def test_an_entry_that_no_source_has_is_named() -> None:
     for source in (0, 1):
         script.bookies[source].unreadable.append(2)
     with pytest.raises(EntryUnreadableException) as unreadable:
-        await copy_of(script, 2).run()
+        await copy_of(script, 2)
     assert unreadable.value.entry_id == 2
 
 
 async def test_nothing_more_is_sent_once_a_target_has_failed() -> None:
     entries = range(10)
     script = script_of(entries)
-    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4).run())
+    running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4))
     await until(lambda: script.bookies[4].adds == [*range(4)])
     script.bookies[3].refuse(0, Code.IO_ERROR)
     with pytest.raises(BKException):

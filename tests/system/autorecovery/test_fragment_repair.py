@@ -1,17 +1,17 @@
 """One fragment's repair, step by step, with bookies that answer when and what the test says."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.autorecovery.fragment_copy import EntryUnreadableException, copy_fragment
 from labkit.system.autorecovery.fragments import Fragment, Underreplicated
-from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.replicator import (
-    EntryUnreadableException,
-    FragmentCopy,
     LedgerFragmentReplicator,
 )
 from labkit.system.client.reads import BookieReads
@@ -43,7 +43,7 @@ class Repair:
         metadata = (
             replace(self.script.metadata, write_quorum=2) if striped else self.script.metadata
         )
-        self.ledger = Ledger(LEDGER, metadata, 4)
+        self.ledger = LedgerView(LEDGER, metadata, 4)
         self.replicator = LedgerFragmentReplicator(self.script.client.context, self.config)
 
     def short(self, *places: int, fragment: Fragment = CLOSED) -> Underreplicated:
@@ -52,9 +52,9 @@ class Repair:
     async def replicate(self, *places: int) -> None:
         await self.replicator.replicate(self.ledger, self.short(*places))
 
-    def copy(self, short: Underreplicated, targets: dict[int, str]) -> FragmentCopy:
+    def copy(self, short: Underreplicated, targets: dict[int, str]) -> Coroutine[None, None, None]:
         context = self.script.client.context
-        return FragmentCopy(self.ledger, short, targets, context, self.config)
+        return copy_fragment(self.ledger, short, targets, context, self.config)
 
     def recorded(self, *kinds: str) -> list[tuple[str, int, str, str]]:
         return [(r.kind, r.entry, r.peer, r.note) for r in self.script.rows if r.kind in kinds]
@@ -187,7 +187,7 @@ async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
     repair = Repair(striped=True)
     del repair.script.bookies[0].entries[2]
     short = repair.short(1, 0)
-    await repair.copy(short, {1: "b4"}).run()
+    await repair.copy(short, {1: "b4"})
     # b3 has all its copies: nobody else is asked.
     assert (repair.script.bookies[0].reads, repair.script.bookies[1].reads) == ([], [])
     assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
@@ -198,7 +198,7 @@ async def test_entry_that_no_bookie_gives_ends_the_copy_and_is_named() -> None:
     for place in (0, 2):
         del repair.script.bookies[place].entries[3]
     with pytest.raises(EntryUnreadableException) as unreadable:
-        await repair.copy(repair.short(1), {1: "b4"}).run()
+        await repair.copy(repair.short(1), {1: "b4"})
     assert unreadable.value.entry_id == 3
     with pytest.raises(EntryUnreadableException):
         await repair.replicate(1)
@@ -240,7 +240,7 @@ async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
 async def test_copy_carries_the_newest_confirmed_entry_that_is_known() -> None:
     repair = Repair()
     repair.script.put(4, 9, 0, 2)
-    await repair.copy(repair.short(1), {1: "b4"}).run()
+    await repair.copy(repair.short(1), {1: "b4"})
     stored = repair.script.bookies[3].entries
     entries = [decode_entry(stored[n], repair.script.digest, LEDGER, n) for n in range(5)]
     assert [entry.last_add_confirmed for entry in entries] == [4, 4, 4, 4, 9]
@@ -252,7 +252,7 @@ async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> N
     repair = Repair(rereplication_entry_batch_size=2)
     target = repair.script.bookies[3]
     target.serves = False
-    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}).run())
+    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}))
     await until(lambda: target.adds == [0, 1])
     target.ack(0)
     await until(lambda: target.adds == [0, 1, 2])
@@ -272,7 +272,7 @@ async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> N
 async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
     repair = Repair(striped=True)
     striped = Fragment(1, 4, ("b1", "b2", "b3"), 2, closed=True)
-    await repair.copy(repair.short(1, fragment=striped), {1: "b4"}).run()
+    await repair.copy(repair.short(1, fragment=striped), {1: "b4"})
     assert repair.entries(3) == [1, 3, 4]
     assert repair.script.bookies[4].asked == []
 
@@ -280,7 +280,7 @@ async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
 async def test_copy_of_nothing_is_done_at_once() -> None:
     repair = Repair()
     empty = Fragment(0, -1, ("b1", "b2", "b3"), 3, closed=True)
-    await asyncio.wait_for(repair.copy(repair.short(1, fragment=empty), {1: "b4"}).run(), 5)
+    await asyncio.wait_for(repair.copy(repair.short(1, fragment=empty), {1: "b4"}), 5)
     assert repair.script.bookies[3].asked == []
 
 
@@ -290,7 +290,7 @@ async def test_answer_that_comes_after_the_end_changes_nothing() -> None:
     source.serves = False
     target = repair.script.bookies[3]
     target.serves = False
-    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}).run())
+    copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}))
     await until(lambda: source.reads == [0, 3] and target.adds == [1, 2, 4])
     target.refuse(1, Code.IO_ERROR)
     with pytest.raises(BKWriteException):

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from labkit.system.autorecovery.metadata_silence import SettledBookies, Steadiness
+from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -52,13 +52,13 @@ def run(rule: Callable[[], Awaitable[None]]) -> None:
     SimLoop(time_limit_s=1000).run(main())
 
 
-def begun(session_timeout_s: float = 4.0) -> tuple[Store, Steadiness]:
+def begun(session_timeout_s: float = 4.0) -> tuple[Store, MetadataSilence]:
     store = Store(session_timeout_s)
-    return store, Steadiness(cast(MetadataStore, store))
+    return store, MetadataSilence(cast(MetadataStore, store))
 
 
-def settled(steadiness: Steadiness, watch: Watch) -> SettledBookies:
-    return SettledBookies(cast(BookieWatch, watch), steadiness)
+def settled(silence: MetadataSilence, watch: Watch) -> SettledBookies:
+    return SettledBookies(cast(BookieWatch, watch), silence)
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,22 @@ def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_at_lea
     session_timeout_s: float, grace_s: float
 ) -> None:
     async def rule() -> None:
-        store, steadiness = begun(session_timeout_s)
-        assert steadiness.grace_s == grace_s
+        store, silence = begun(session_timeout_s)
+        assert silence.grace_s == grace_s
         store.falls_silent()
-        assert steadiness.settled_at == 5 + grace_s
+        assert silence.settled_at == 5 + grace_s
 
     run(rule)
 
 
 def test_new_session_is_settled_from_its_beginning() -> None:
     async def rule() -> None:
-        _, steadiness = begun()
+        _, silence = begun()
         await until_s(9)
-        assert steadiness.is_settled
-        assert steadiness.began_at == steadiness.answers_since == steadiness.settled_at == 5
-        assert steadiness.silences == 0
-        await steadiness.settled()
+        assert silence.is_settled
+        assert silence.began_at == silence.answers_since == silence.settled_at == 5
+        assert silence.count == 0
+        await silence.until_settled()
         assert now_s() == 9
 
     run(rule)
@@ -91,37 +91,37 @@ def test_new_session_is_settled_from_its_beginning() -> None:
 
 def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
     async def rule() -> None:
-        store, steadiness = begun()
+        store, silence = begun()
         for time_s in (20, 27):
             await until_s(time_s)
             store.falls_silent()
-            assert not steadiness.is_settled
-            assert steadiness.answers_since == time_s
-        assert (steadiness.silences, steadiness.began_at) == (2, 5)
+            assert not silence.is_settled
+            assert silence.answers_since == time_s
+        assert (silence.count, silence.began_at) == (2, 5)
         await until_s(36.999)
-        assert not steadiness.is_settled
+        assert not silence.is_settled
         await until_s(37)
-        assert steadiness.is_settled
+        assert silence.is_settled
 
     run(rule)
 
 
 def test_grace_period_may_begin_again_without_a_silence() -> None:
     async def rule() -> None:
-        _, steadiness = begun()
+        _, silence = begun()
         await until_s(20)
-        steadiness.unsettle()
-        assert steadiness.settled_at == 30
-        assert (steadiness.silences, steadiness.answers_since) == (0, 5)
+        silence.begin_grace_period()
+        assert silence.settled_at == 30
+        assert (silence.count, silence.answers_since) == (0, 5)
 
     run(rule)
 
 
 def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
     async def rule() -> None:
-        store, steadiness = begun()
+        store, silence = begun()
         store.falls_silent()
-        waiting = asyncio.ensure_future(steadiness.settled())
+        waiting = asyncio.ensure_future(silence.until_settled())
         await until_s(12)
         store.falls_silent()
         await waiting
@@ -132,10 +132,10 @@ def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
 
 def test_grace_period_is_waited_for_to_its_end() -> None:
     async def rule() -> None:
-        store, steadiness = begun()
+        store, silence = begun()
         store.falls_silent()
         await until_s(14.5)
-        await steadiness.settled()
+        await silence.until_settled()
         assert now_s() == 15
 
     run(rule)
@@ -143,22 +143,22 @@ def test_grace_period_is_waited_for_to_its_end() -> None:
 
 def test_list_is_read_when_the_grace_period_is_over() -> None:
     async def rule() -> None:
-        store, steadiness = begun()
+        store, silence = begun()
         watch = Watch()
-        bookies = settled(steadiness, watch)
+        bookies = settled(silence, watch)
         store.falls_silent()
         assert (await bookies.now()).writable == ("b1",)
         assert watch.times == [15]
-        assert bookies.silences == 1
+        assert bookies.silence_count == 1
 
     run(rule)
 
 
 def test_list_that_was_read_over_a_silence_is_read_again() -> None:
     async def rule() -> None:
-        store, steadiness = begun()
+        store, silence = begun()
         watch = Watch(lasts_s=3)
-        bookies = settled(steadiness, watch)
+        bookies = settled(silence, watch)
         asking = asyncio.ensure_future(bookies.now())
         await until_s(6)
         store.falls_silent()

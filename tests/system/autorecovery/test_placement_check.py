@@ -48,7 +48,7 @@ def test_closed_ledgers_in_too_few_racks_are_reported() -> None:
         await world.start_autorecovery("a")
         await asyncio.sleep(10)
         assert told(world) == [(bad, "0:b1,b2")]
-        assert await world.manager.placement_checked_ms() > 0
+        assert await world.manager.checked_ms(world.manager.nodes.placement_checked) > 0
         assert await world.manager.ledgers() == []
         await writer.close()
         await asyncio.sleep(100)

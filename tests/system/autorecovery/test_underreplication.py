@@ -246,15 +246,19 @@ def test_delay_of_the_metadata_store_holds() -> None:
 def test_times_of_checks_are_kept() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)
-        assert await one.ledgers_checked_ms() == await one.replicas_checked_ms() == NEVER_MS
-        await one.set_ledgers_checked()
+        assert (
+            await one.checked_ms(one.nodes.ledgers_checked)
+            == await one.checked_ms(one.nodes.replicas_checked)
+            == NEVER_MS
+        )
+        await one.set_checked(one.nodes.ledgers_checked)
         then = world.wall_clock_ms()
         await asyncio.sleep(9)
-        await other.set_replicas_checked()
-        assert abs(await other.ledgers_checked_ms() - then) < 1000
-        assert abs(await one.replicas_checked_ms() - then - 9000) < 1000
-        await other.set_ledgers_checked()
-        assert await one.ledgers_checked_ms() > then
+        await other.set_checked(other.nodes.replicas_checked)
+        assert abs(await other.checked_ms(other.nodes.ledgers_checked) - then) < 1000
+        assert abs(await one.checked_ms(one.nodes.replicas_checked) - then - 9000) < 1000
+        await other.set_checked(other.nodes.ledgers_checked)
+        assert await one.checked_ms(one.nodes.ledgers_checked) > then
 
     run(rule)
 
@@ -362,9 +366,16 @@ def test_marks_of_all_ids_are_listed_in_their_order() -> None:
 def test_placement_check_has_its_own_time() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)
-        assert await one.placement_checked_ms() == NEVER_MS
-        await one.set_placement_checked()
-        assert abs(await other.placement_checked_ms() - world.wall_clock_ms()) < 1000
-        assert await other.ledgers_checked_ms() == await other.replicas_checked_ms() == NEVER_MS
+        assert await one.checked_ms(one.nodes.placement_checked) == NEVER_MS
+        await one.set_checked(one.nodes.placement_checked)
+        assert (
+            abs(await other.checked_ms(other.nodes.placement_checked) - world.wall_clock_ms())
+            < 1000
+        )
+        assert (
+            await other.checked_ms(other.nodes.ledgers_checked)
+            == await other.checked_ms(other.nodes.replicas_checked)
+            == NEVER_MS
+        )
 
     run(rule)

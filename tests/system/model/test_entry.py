@@ -1,5 +1,3 @@
-from dataclasses import FrozenInstanceError
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,13 +97,13 @@ def test_a_damaged_byte_anywhere_is_refused(
         decode_entry(bytes(damaged), digest, 5, 1)
 
 
-def test_a_decoded_entry_is_frozen_like_any_other() -> None:
+def test_a_decoded_entry_is_immutable() -> None:
     entry = Entry(7, 5, 4, 10, b"hello")
     digest = make_digest(DigestType.CRC32C, b"pw")
     decoded = decode_entry(encode_entry(entry, digest), digest, 7, 5)
     assert type(decoded) is Entry
     assert hash(decoded) == hash(entry)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         decoded.length = 0  # type: ignore[misc]
 
 

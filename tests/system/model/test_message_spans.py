@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
-from labkit.system.model.message_spans import Frame, take_apart
+from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.model.proto.pulsar_pb2 import (
     BrokerEntryMetadata,
     CompressionType,
@@ -26,7 +26,7 @@ def batch_of(count: int) -> bytes:
     return encode_batch(messages[0], [encode_in_batch(m) for m in messages], "p", 1_700_000_000_000)
 
 
-def check_all_named(frame: Frame, payload: bytes) -> None:
+def check_all_named(frame: MessageFrame, payload: bytes) -> None:
     at = 0
     for span in frame.spans:
         assert span.offset == at
@@ -37,7 +37,7 @@ def check_all_named(frame: Frame, payload: bytes) -> None:
 @pytest.mark.parametrize("index", [0, 1, 3])
 def test_one_message_of_a_batch_is_named_and_the_others_are_runs(index: int) -> None:
     payload = batch_of(4)
-    frame = take_apart(payload, index)
+    frame = parse_message(payload, index)
     check_all_named(frame, payload)
     own = payload[frame.offset : frame.offset + frame.size]
     assert own.endswith(b"payload %d" % index)
@@ -57,13 +57,13 @@ def test_one_message_of_a_batch_is_named_and_the_others_are_runs(index: int) -> 
 
 
 def test_a_batch_of_one_is_a_batch() -> None:
-    frame = take_apart(batch_of(1), 0)
+    frame = parse_message(batch_of(1), 0)
     assert frame.message_count == 1
 
 
 def test_a_message_alone_is_all_of_the_payload() -> None:
     payload = encode_message(message(7), "producer", 1_700_000_000_000)
-    frame = take_apart(payload, -1)
+    frame = parse_message(payload, -1)
     check_all_named(frame, payload)
     assert frame.message_count == 0
     assert payload[frame.offset : frame.offset + frame.size] == b"payload 7"
@@ -76,7 +76,7 @@ def test_a_message_alone_is_all_of_the_payload() -> None:
 def test_the_brokers_part_in_front_is_named_too() -> None:
     head = BrokerEntryMetadata(broker_timestamp=5, index=9).SerializeToString()
     payload = b"\x0e\x02" + len(head).to_bytes(4, "big") + head + batch_of(2)
-    frame = take_apart(payload, 1)
+    frame = parse_message(payload, 1)
     check_all_named(frame, payload)
     assert next(s.value for s in frame.spans if s.name == "index") == "9"
 
@@ -90,7 +90,7 @@ def test_what_is_packed_is_one_run() -> None:
         compression=CompressionType.LZ4,
     ).SerializeToString()
     payload = b"\x0e\x01" + bytes(4) + len(metadata).to_bytes(4, "big") + metadata + b"packed"
-    frame = take_apart(payload, 2)
+    frame = parse_message(payload, 2)
     assert frame.spans[-1].meaning == "3 messages in one batch, packed with LZ4"
     assert payload[frame.offset :] == b"packed"
 
@@ -104,9 +104,9 @@ def test_what_is_packed_is_one_run() -> None:
 )
 def test_a_message_that_is_not_there_is_refused(payload: bytes, index: int, reason: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=reason):
-        take_apart(payload, index)
+        parse_message(payload, index)
 
 
 def test_what_no_producer_made_is_refused() -> None:
     with pytest.raises(BKDigestMatchException, match="not a message of Pulsar"):
-        take_apart(b"cursor position", -1)
+        parse_message(b"cursor position", -1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
-from labkit.system.storage.entry_batch import read_run
+from labkit.system.storage.entry_batch import read_entries
 from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -62,7 +62,7 @@ def test_a_run_is_what_single_reads_give(
         for part in (older, newer, newest)
     ]
     store = filled(*parts)
-    run = read_run(store, 5, first, most, room)
+    run = read_entries(store, 5, first, most, room)
     expected = one_by_one(store, 5, first, most, room)
     assert b"".join(run.pieces) == b"".join(expected)
     assert run.entry_count == len(expected)
@@ -70,29 +70,29 @@ def test_a_run_is_what_single_reads_give(
 
 def test_what_lies_in_a_row_is_one_piece() -> None:
     store = filled([(5, entry_id, 30) for entry_id in range(100)], [])
-    assert len(read_run(store, 5, 0, 100, 100_000).pieces) == 1
+    assert len(read_entries(store, 5, 0, 100, 100_000).pieces) == 1
 
 
 def test_a_run_goes_over_the_pages_of_the_index() -> None:
     store = filled([(5, PAGE + at, 1) for at in range(-3, 3)], [])
-    assert read_run(store, 5, PAGE - 3, 10, 10_000).entry_count == 6
+    assert read_entries(store, 5, PAGE - 3, 10, 10_000).entry_count == 6
 
 
 def test_a_run_goes_over_entry_logs_and_memory() -> None:
     store = filled([(5, 0, 9)], [(5, 2, 9)], [(5, 1, 9), (5, 3, 9)])
-    assert read_run(store, 5, 0, 10, 10_000).entry_count == 4
+    assert read_entries(store, 5, 0, 10, 10_000).entry_count == 4
 
 
 @pytest.mark.parametrize("entry_id", range(4))
 def test_a_run_ends_in_front_of_a_damaged_entry(entry_id: int) -> None:
     store = filled([(5, each, 30) for each in range(4)], [])
-    index = store.ledgers.get(5)
-    assert index is not None
-    location = index.location(entry_id)
+    ledger = store.ledgers.get(5)
+    assert ledger is not None
+    location = ledger.index.location(entry_id)
     log = store.ledger_disks[0].open(f"current/{location >> 32:x}.log")
     # Its ledger's id.
     log.write((location & 0xFFFFFFFF) + 7, b"\6")
-    assert read_run(store, 5, 0, 4, 10_000).entry_count == entry_id
+    assert read_entries(store, 5, 0, 4, 10_000).entry_count == entry_id
 
 
 @pytest.mark.parametrize("is_flushed", [True, False])
@@ -101,7 +101,7 @@ def test_a_run_takes_what_fits_to_the_last_byte(is_flushed: bool) -> None:
     store = filled(entries, []) if is_flushed else filled(entries)
     size = 4 + len(entry(5, 0, bytes(30)))
     for room, count in ((0, 0), (size - 1, 0), (size, 1), (2 * size - 1, 1), (2 * size, 2)):
-        run = read_run(store, 5, 0, 3, room)
+        run = read_entries(store, 5, 0, 3, room)
         assert run.entry_count == count
         assert sum(map(len, run.pieces)) == count * size
 
@@ -109,36 +109,36 @@ def test_a_run_takes_what_fits_to_the_last_byte(is_flushed: bool) -> None:
 def test_a_large_entry_in_a_log_comes_if_it_fits_to_the_last_byte() -> None:
     store = filled([(5, 0, 100_000)], [])
     size = 4 + len(entry(5, 0, bytes(100_000)))
-    assert read_run(store, 5, 0, 1, size - 1) == ([], 0)
-    run = read_run(store, 5, 0, 1, size)
+    assert read_entries(store, 5, 0, 1, size - 1) == ([], 0)
+    run = read_entries(store, 5, 0, 1, size)
     assert run.entry_count == 1
     assert b"".join(run.pieces)[4:] == entry(5, 0, bytes(100_000))
 
 
 def test_a_run_of_a_ledger_that_is_not_here_is_empty() -> None:
-    assert read_run(filled([(5, 0, 1)], []), 6, 0, 9, 999) == ([], 0)
+    assert read_entries(filled([(5, 0, 1)], []), 6, 0, 9, 999) == ([], 0)
 
 
 def test_a_run_ends_in_front_of_an_entry_whose_log_is_gone() -> None:
     store = filled([(5, 0, 30)], [(5, 1, 30)])
     store.ledgers.set_locations(5, [0, 2], [location_of(99, 2000)] * 2)
-    assert read_run(store, 5, 0, 9, 999) == ([], 0)
-    assert read_run(store, 5, 1, 9, 999).entry_count == 1
+    assert read_entries(store, 5, 0, 9, 999) == ([], 0)
+    assert read_entries(store, 5, 1, 9, 999).entry_count == 1
 
 
 def test_a_run_ends_in_front_of_a_gap_in_memory_and_in_a_log() -> None:
     some = [(5, 0, 9), (5, 1, 9), (5, 3, 9)]
     for store in (filled(some), filled(some, [])):
-        assert read_run(store, 5, 0, 9, 999).entry_count == 2
-        assert read_run(store, 5, 2, 9, 999).entry_count == 0
-        assert read_run(store, 5, 3, 9, 999).entry_count == 1
+        assert read_entries(store, 5, 0, 9, 999).entry_count == 2
+        assert read_entries(store, 5, 2, 9, 999).entry_count == 0
+        assert read_entries(store, 5, 3, 9, 999).entry_count == 1
 
 
 def test_a_run_finds_what_a_flush_under_way_has_not_written_yet() -> None:
     store = filled([(5, 0, 9), (5, 2, 9)])
     store.begin_checkpoint()
     store.add_entry(5, 1, entry(5, 1, bytes(9)), KEY)
-    run = read_run(store, 5, 0, 9, 999)
+    run = read_entries(store, 5, 0, 9, 999)
     found = [entry(5, entry_id, bytes(9)) for entry_id in range(3)]
     assert (run.pieces[1::2], run.entry_count) == (found, 3)
 
@@ -148,7 +148,7 @@ def test_a_run_has_at_most_as_many_entries_as_were_asked_for(is_flushed: bool) -
     entries = [(5, entry_id, 30) for entry_id in range(20)]
     store = filled(entries, []) if is_flushed else filled(entries)
     for first, most in ((0, 3), (3, 2), (7, 1), (5, 0), (18, 9)):
-        run = read_run(store, 5, first, most, 99_999)
+        run = read_entries(store, 5, first, most, 99_999)
         found = [entry(5, each, bytes(30)) for each in range(first, min(first + most, 20))]
         assert run.entry_count == len(found)
         framed = b"".join(len(data).to_bytes(4, "big") + data for data in found)

@@ -6,7 +6,7 @@ from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
 from labkit.system.storage.entry_locations import entry_places
 from labkit.system.storage.entry_log import location_of
-from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation, torn
 from labkit.worlds.sim.settings.bookie_script import entry_bytes
@@ -64,8 +64,8 @@ def test_journal_and_entry_log_hold_the_bytes_that_the_client_packed(moments: Mo
 
 def test_the_index_names_the_log_and_the_offset_in_it() -> None:
     ledgers = SimDisk()
-    index = LedgerIndex(7, KEY, ledgers, 8192)
-    index.set_location(2, location_of(0x1F, 4660))
+    index = LedgerIndex(7, IndexHeader(KEY), ledgers, 8192)
+    index.set_locations([2], [location_of(0x1F, 4660)])
     index.flush()
     *_, piece = entry_places(SimDisk(), ledgers, entry(7, 2))
     assert [span.value for span in piece.spans] == ["31", "4660"]

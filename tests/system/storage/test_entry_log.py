@@ -27,7 +27,7 @@ MAP_OF_ONE = (
 
 
 def append(logger: EntryLogger, ledger_id: int, entry_id: int, size: int = 5) -> int:
-    return logger.append(ledger_id, entry(ledger_id, entry_id, bytes(size)))
+    return logger.append(ledger_id, [entry(ledger_id, entry_id, bytes(size))])[0]
 
 
 def contents(disk: SimDisk, log_id: int) -> list[tuple[int, int]]:

@@ -46,7 +46,7 @@ def test_much_is_written_in_pieces_of_about_64_kib() -> None:
     entries = [entry(5, entry_id, bytes(10_000)) for entry_id in range(40)]
     for _ in range(3):
         before = len(disk.fuse.operations)
-        logger.append_all(5, entries)
+        logger.append(5, entries)
         *most, last = sizes_written(disk, before)
         assert min(most) > 50_000
         assert max(*most, last) < 80_000
@@ -57,9 +57,9 @@ def test_several_entries_lie_one_behind_the_other_and_count_for_their_ledger() -
     disk = SimDisk()
     logger = EntryLogger((disk,), ROLLS_SOON)
     entries = [entry(5, entry_id, bytes(300 * entry_id)) for entry_id in range(4)]
-    places = logger.append_all(5, entries)
-    places += logger.append_all(6, [entry(6, 0)])
-    places += logger.append_all(5, [entry(5, 9)])
+    places = logger.append(5, entries)
+    places += logger.append(6, [entry(6, 0)])
+    places += logger.append(5, [entry(5, 9)])
     logger.sync()
     found = list(scan_entry_log(disk, 0))
     assert [location_of(0, each.offset + 4) for each in found] == places

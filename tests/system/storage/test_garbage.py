@@ -209,7 +209,7 @@ def test_a_log_goes_only_when_the_log_with_the_later_copies_is_synced() -> None:
     store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
     ledger = store.ledger(LIVING)
     assert ledger is not None
-    assert ledger.location(0) >> 32 in range(old + 1, newest + 1)
+    assert ledger.index.location(0) >> 32 in range(old + 1, newest + 1)
     store.garbage.collect([])
     for _ in store.garbage.compact(old, batch_entries=2):
         pass
@@ -231,10 +231,10 @@ def test_a_copy_is_named_only_where_the_index_still_points_to_the_old_one() -> N
     fill(store)
     ledger = store.ledger(LIVING)
     assert ledger is not None
-    now = ledger.location(0)
+    now = ledger.index.location(0)
     added_since, deleted_since = (LIVING, 0, now + 1, 7), (99, 0, now, 7)
     store.garbage.point_to_copies([added_since, deleted_since])
-    assert ledger.location(0) == now
+    assert ledger.index.location(0) == now
     assert store.ledger(99) is None
 
 

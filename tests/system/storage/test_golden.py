@@ -117,9 +117,13 @@ def test_indexes_point_to_every_entry_of_the_logs(name: str) -> None:
 
 def test_index_headers_are_read() -> None:
     fenced, plain = (LedgerIndex.load(i, ledger_disk(CLEAN), 8192) for i in (5, 0x1234))
-    assert (fenced.master_key, fenced.fenced) == (KEY, True)
-    assert fenced.explicit_lac.hex() == EXPLICIT_LAC_1
-    assert (plain.master_key, plain.fenced, plain.explicit_lac) == (KEY, False, b"")
+    assert (fenced.header.master_key, fenced.header.fenced) == (KEY, True)
+    assert fenced.header.explicit_lac.hex() == EXPLICIT_LAC_1
+    assert (plain.header.master_key, plain.header.fenced, plain.header.explicit_lac) == (
+        KEY,
+        False,
+        b"",
+    )
     assert (fenced.location(0), fenced.location(1)) == (0x404, 0x431)
 
 

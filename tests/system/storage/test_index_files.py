@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import (
+    IndexHeader,
     LedgerIndex,
-    fits_header,
     index_folders,
     index_path,
 )
@@ -32,23 +33,23 @@ def test_of_a_page_that_the_file_has_only_changed_slots_are_written(is_loaded: b
     index = index_with(disk, {0: 7, 3: 8})
     if is_loaded:
         index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    index.set_location(3, 9)
+    index.set_locations([3], [9])
     assert written_by(index, disk) == [(1024 + 3 * 8, 8)]
-    index.set_location(1024, 10)
+    index.set_locations([1024], [10])
     assert written_by(index, disk) == [(1024 + PAGE_SIZE, PAGE_SIZE)]
     index.set_locations((1025, 1026), (11, 12))
     assert written_by(index, disk) == [(1024 + PAGE_SIZE + 8, 16)]
-    index.set_location(4, 13)
+    index.set_locations([4], [13])
     assert written_by(index, disk) == [(1024 + 4 * 8, 8)]
 
 
 def test_a_page_of_which_the_file_has_a_part_is_written_whole() -> None:
     disk = SimDisk()
-    small = LedgerIndex(5, KEY, disk, 8)
+    small = LedgerIndex(5, IndexHeader(KEY), disk, 8)
     small.set_locations((0, 1, 2), (7, 8, 9))
     small.flush()
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    index.set_location(3, 10)
+    index.set_locations([3], [10])
     assert written_by(index, disk) == [(1024, PAGE_SIZE)]
     again = LedgerIndex.load(5, disk, PAGE_SIZE)
     assert dict(again.locations()) == {0: 7, 1: 8, 2: 9, 3: 10}
@@ -57,7 +58,7 @@ def test_a_page_of_which_the_file_has_a_part_is_written_whole() -> None:
 def test_a_fence_alone_writes_the_header_alone() -> None:
     disk = SimDisk()
     index = index_with(disk, {0: 7})
-    index.fence()
+    index.header = index.header._replace(fenced=True)
     assert written_by(index, disk) == [(0, 1024)]
 
 
@@ -67,7 +68,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
     disk = SimDisk()
     index_with(disk, {0: 7})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    index.distrust()
+    index.mark_unsynced()
     before = len(disk.fuse.operations)
     index.flush()
     index.flush()
@@ -79,9 +80,9 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
 
 
 def test_a_new_index_has_its_locations_before_it_has_a_file() -> None:
-    index = LedgerIndex(5, KEY, SimDisk(), 64)
+    index = LedgerIndex(5, IndexHeader(KEY), SimDisk(), 64)
     assert (index.location(0), index.last_entry_id(), dict(index.locations())) == (0, -1, {})
-    index.distrust()
+    index.mark_unsynced()
     index.set_locations((9, 1), (8, 7))
     assert dict(index.locations()) == {1: 7, 9: 8}
     assert [index.location(entry_id) for entry_id in (0, 1, 2, 9, 10, 16)] == [0, 7, 0, 8, 0, 0]
@@ -91,7 +92,7 @@ def test_a_new_index_has_its_locations_before_it_has_a_file() -> None:
 
 @pytest.mark.parametrize("is_flushed", [True, False])
 def test_locations_in_a_row_end_with_their_page(is_flushed: bool) -> None:
-    index = LedgerIndex(5, KEY, SimDisk(), 32)
+    index = LedgerIndex(5, IndexHeader(KEY), SimDisk(), 32)
     index.set_locations(range(7), range(100, 107))
     if is_flushed:
         index.flush()
@@ -152,14 +153,14 @@ def test_the_last_entry_is_looked_for_in_the_last_page_alone(
 def test_a_header_has_1024_bytes_for_key_and_explicit_lac(
     key: bytes, lac: bytes, fits: bool
 ) -> None:
-    assert fits_header(key, lac) == fits
+    assert IndexHeader(key, explicit_lac=lac).is_possible == fits
     if fits:
         disk = SimDisk()
-        index = LedgerIndex(5, key, disk, PAGE_SIZE)
-        index.set_explicit_lac(lac)
+        index = LedgerIndex(5, IndexHeader(key), disk, PAGE_SIZE)
+        index.header = index.header._replace(explicit_lac=lac)
         index.flush()
         loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
-        assert (loaded.master_key, loaded.explicit_lac) == (key, lac)
+        assert (loaded.header.master_key, loaded.header.explicit_lac) == (key, lac)
         assert loaded.last_entry_id() == -1
 
 
@@ -168,7 +169,7 @@ def test_the_lowest_state_bit_is_the_fence(state: int, fenced: bool) -> None:
     disk = SimDisk()
     header = b"BKLE" + struct.pack(">ii", 1, 20) + KEY + struct.pack(">ii", state, 0)
     disk.create(index_path(5)).write(0, header.ljust(1024, b"\0"))
-    assert LedgerIndex.load(5, disk, PAGE_SIZE).fenced == fenced
+    assert LedgerIndex.load(5, disk, PAGE_SIZE).header.fenced == fenced
 
 
 def test_version_0_has_no_explicit_lac_whatever_follows_the_state_bits() -> None:
@@ -176,12 +177,12 @@ def test_version_0_has_no_explicit_lac_whatever_follows_the_state_bits() -> None
     header = b"BKLE" + struct.pack(">ii", 0, 20) + KEY + struct.pack(">ii", 1, 16)
     disk.create(index_path(5)).write(0, (header + b"x" * 16).ljust(1024, b"\0"))
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
-    assert (index.version, index.fenced, index.explicit_lac) == (0, True, b"")
-    index.set_explicit_lac(bytes(20))
-    index.set_location(0, 7)
+    assert (index.header.version, index.header.fenced, index.header.explicit_lac) == (0, True, b"")
+    index.header = index.header._replace(explicit_lac=bytes(20))
+    index.set_locations([0], [7])
     index.flush()
     loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
-    assert (loaded.version, loaded.explicit_lac, loaded.location(0)) == (0, b"", 7)
+    assert (loaded.header.version, loaded.header.explicit_lac, loaded.location(0)) == (0, b"", 7)
 
 
 def test_only_folders_of_two_digits_hold_indexes() -> None:
@@ -192,23 +193,25 @@ def test_only_folders_of_two_digits_hold_indexes() -> None:
 
 
 def test_a_new_index_knows_nothing_yet() -> None:
-    index = LedgerIndex(5, KEY, SimDisk(), PAGE_SIZE)
-    assert (index.fenced, index.explicit_lac, index.confirmed_by_entry) == (False, b"", (-1, -1))
-    assert (index.key_in_journal, index.got_entries, index.changed_page_count) == (False, False, 0)
-    assert index.version == 1
+    index = LedgerIndex(5, IndexHeader(KEY), SimDisk(), PAGE_SIZE)
+    assert index.header == (KEY, False, b"", 1)
+    assert index.changed_page_count == 0
+    ledger = LedgerDescriptor(index)
+    assert (ledger.fenced, ledger.explicit_lac, ledger.confirmed_by_entry) == (False, b"", (-1, -1))
+    assert (ledger.key_in_journal, ledger.got_entries) == (False, False)
 
 
 def test_an_index_of_part_of_a_page_has_its_locations_and_takes_more() -> None:
     """Another page size wrote it."""
     disk = SimDisk()
-    small = LedgerIndex(5, KEY, disk, 8)
+    small = LedgerIndex(5, IndexHeader(KEY), disk, 8)
     small.set_locations(range(5), range(7, 12))
     small.flush()
     index = LedgerIndex.load(5, disk, 32)
     assert index.last_entry_id() == 4
     assert index.locations_from(4, 9) == (11, 0, 0, 0)
     assert (index.location(4), index.location(5), index.location(8)) == (11, 0, 0)
-    index.set_location(5, 12)
+    index.set_locations([5], [12])
     assert written_by(index, disk) == [(1024 + 32, 32)]
     assert dict(LedgerIndex.load(5, disk, 32).locations()) == dict(enumerate(range(7, 13)))
 

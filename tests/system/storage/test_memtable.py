@@ -20,13 +20,6 @@ def test_a_memtable_keeps_the_first_copy_and_gives_all_in_order(
         len(first),
         sum(map(len, first.values())),
     )
-    by_ledger = Memtable()
-    for ledger_id in range(4):
-        of_ledger = [(entry_id, data) for ledger, entry_id, data in puts if ledger == ledger_id]
-        entry_ids, entries = [put[0] for put in of_ledger], [put[1] for put in of_ledger]
-        by_ledger.put_all(ledger_id, entry_ids, entries)
-    assert list(by_ledger) == list(memtable)
-    assert by_ledger.size_bytes == memtable.size_bytes
     for ledger_id in range(5):
         entry_ids = [entry for ledger, entry in first if ledger == ledger_id]
         assert memtable.last_entry_id(ledger_id) == max(entry_ids, default=-1)
@@ -92,7 +85,8 @@ def test_a_memtable_is_full_of_bytes_or_of_small_entries(
     size: int, count: int, limit: int, full: bool
 ) -> None:
     memtable = Memtable()
-    memtable.put_all(1, range(count), [bytes(size)] * count)
+    for entry_id in range(count):
+        memtable.put(1, entry_id, bytes(size))
     assert memtable.is_full(limit) == full
 
 
@@ -107,8 +101,3 @@ def test_many_small_entries_take_little_more_memory_than_the_limit() -> None:
     finally:
         tracemalloc.stop()
     assert taken < 2 * limit
-
-
-def test_entries_of_a_ledger_and_their_ids_must_be_as_many() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        Memtable().put_all(1, [0, 1], [b"x"])

@@ -9,10 +9,15 @@ import pytest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.layout import Span
 from labkit.system.storage.entry_log import LOG_HEADER, location_of, log_ids
-from labkit.system.storage.index.ledger_index import DATA_OFFSET, LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import (
+    DATA_OFFSET,
+    IndexHeader,
+    LedgerIndex,
+    index_path,
+)
 from labkit.system.storage.journal import LEDGER_KEY, fence_record, journal_ids, ledger_key_record
 from labkit.system.storage.xray import (
-    Frame,
+    LogFrame,
     cookie_spans,
     entry_log_spans,
     entry_spans,
@@ -103,9 +108,9 @@ def test_an_explicit_lac_is_named_only_where_there_is_one(lived: Machine) -> Non
 )
 def test_slots_without_a_location_come_run_by_run(entry_ids: tuple[int, ...]) -> None:
     disk = SimDisk()
-    index = LedgerIndex(5, KEY, disk, 8192)
+    index = LedgerIndex(5, IndexHeader(KEY), disk, 8192)
     for entry_id in entry_ids:
-        index.set_location(entry_id, location_of(7, 1028 + entry_id))
+        index.set_locations([entry_id], [location_of(7, 1028 + entry_id)])
     index.flush()
     file = disk.open(index_path(5))
     slot_count = (file.size() - DATA_OFFSET) // 8
@@ -247,7 +252,7 @@ def test_journals_of_old_versions_have_short_headers(version: int) -> None:
     assert spans[names.index("length")].offset == len(head)
 
 
-def frames_of(*pieces: bytes) -> list[Frame]:
+def frames_of(*pieces: bytes) -> list[LogFrame]:
     return list(log_frames(file_of(bytes(1024) + b"".join(pieces)), 1024))
 
 

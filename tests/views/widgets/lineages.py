@@ -6,8 +6,8 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import ENTRY_HEADER, DigestType, make_digest, pack_entry
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import ChainLink, Copy, Lineage
-from labkit.system.model.message_spans import Frame, take_apart
+from labkit.system.model.message_location import ChainLink, EntryCopy, Lineage
+from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
 from labkit.system.storage.xray import framed_spans
 from labkit.system.topic.messages import (
@@ -30,7 +30,7 @@ def in_a_batch() -> Lineage:
     messages = [OutgoingMessage(b"order %d" % n, "", 0, (), 40 + n) for n in range(5)]
     parts = [encode_in_batch(message) for message in messages]
     payload = encode_batch(messages[0], parts, "shop", NOW_MS)
-    frame = take_apart(payload, 2)
+    frame = parse_message(payload, 2)
     metadata = LedgerMetadata(
         *(4, 3, 2),
         (Segment(0, ("b0", "b1", "b2", "b3")),),
@@ -38,9 +38,9 @@ def in_a_batch() -> Lineage:
         last_entry_id=24,
     )
     copies = (
-        Copy("b1", _piece("b1, entry log", "0.log", 1432, 9, 13, payload, frame)),
-        Copy("b2", _piece("b2, journal", "18bcfe56801.txn", 9728, 9, 13, payload, frame)),
-        Copy("b3", Piece("b3", absent="not in its files")),
+        EntryCopy("b1", _piece("b1, entry log", "0.log", 1432, 9, 13, payload, frame)),
+        EntryCopy("b2", _piece("b2, journal", "18bcfe56801.txn", 9728, 9, 13, payload, frame)),
+        EntryCopy("b3", Piece("b3", absent="not in its files")),
     )
     return Lineage(
         message_id=MessageId(9, 13, 1, 2),
@@ -59,7 +59,7 @@ def in_a_batch() -> Lineage:
 def alone() -> Lineage:
     """A message that was not batched, in a topic without partitions, in its first ledger."""
     payload = encode_message(OutgoingMessage(b"by itself", "key", 0, (), 0), "shop", NOW_MS)
-    frame = take_apart(payload, -1)
+    frame = parse_message(payload, -1)
     piece = _piece("b0, journal", "18bcfe56801.txn", 1024, 0, 0, payload, frame)
     return replace(
         in_a_batch(),
@@ -72,12 +72,12 @@ def alone() -> Lineage:
         batch_size=0,
         offset=BEFORE_PAYLOAD + frame.offset,
         size=frame.size,
-        copies=(Copy("b0", piece),),
+        copies=(EntryCopy("b0", piece),),
     )
 
 
 def _piece(
-    title: str, file: str, offset: int, ledger: int, entry: int, payload: bytes, frame: Frame
+    title: str, file: str, offset: int, ledger: int, entry: int, payload: bytes, frame: MessageFrame
 ) -> Piece:
     packed = pack_entry(ledger, entry, entry - 1, len(payload) * (entry + 1), payload, DIGEST)
     data = len(packed).to_bytes(4, "big") + packed

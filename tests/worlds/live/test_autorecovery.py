@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from labkit.system.autorecovery.election import current_auditor
 from labkit.system.autorecovery.fragments import fragments_of
-from labkit.system.autorecovery.ledger_view import Ledger, missing_copies
+from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.nodes import AutoRecoveryNodes
 from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
@@ -97,7 +97,7 @@ async def assert_every_copy(client: BookKeeper, ledger_ids: Sequence[int]) -> No
     for ledger_id in ledger_ids:
         metadata = await client.ledger_metadata(ledger_id)
         assert metadata.state is LedgerState.CLOSED
-        ledger = Ledger(ledger_id, metadata, metadata.last_entry_id)
+        ledger = LedgerView(ledger_id, metadata, metadata.last_entry_id)
         for fragment in fragments_of(metadata, ledger.last_confirmed):
             for place, bookie in enumerate(fragment.ensemble):
                 entry_ids = [

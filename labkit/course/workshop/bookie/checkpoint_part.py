@@ -30,7 +30,7 @@ class Flushing:
 
     def append(self, ledger_id: int, entry: bytes) -> int:
         """Put an entry into the entry log, not synced; returns its location."""
-        location = self._store.entry_logger.append(ledger_id, entry)
+        [location] = self._store.entry_logger.append(ledger_id, [entry])
         self._sizes[location] = len(entry)
         return location
 

@@ -18,7 +18,7 @@ class LearnersLog(OpenLog):
         self.yours = learner.make("EntryLog", file)
         self.end = self.yours.call("size", int)
 
-    def append_all(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
+    def append(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
         places = [location_of(self.log_id, self.yours.call("append", int, e)) for e in entries]
         self.end = self.yours.call("size", int)
         return places

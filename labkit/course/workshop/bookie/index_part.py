@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 from labkit.course.workshop.learner import Learner, Yours
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.index.ledger_index import VERSION, LedgerIndex, WrittenIndex, index_path
+from labkit.system.storage.index.ledger_index import (
+    IndexHeader,
+    LedgerIndex,
+    WrittenIndex,
+    index_path,
+)
 
 UNREADABLE = (ValueError, struct.error)
 """What `load` raises for a header that makes no sense."""
@@ -17,16 +22,11 @@ class LearnersIndex(LedgerIndex):
 
     learner: Learner
 
-    def __init__(
-        self,
-        ledger_id: int,
-        master_key: bytes,
-        disk: Disk,
-        page_size: int,
-        version: int = VERSION,
-    ) -> None:
+    def __init__(self, ledger_id: int, header: IndexHeader, disk: Disk, page_size: int) -> None:
         self.begin(ledger_id, disk, page_size)
-        self.yours = self.learner.make("Index", disk, index_path(ledger_id), master_key)
+        self.yours = self.learner.make("Index", disk, index_path(ledger_id), header.master_key)
+        if header.fenced:
+            self.yours.set("fenced", True)
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LearnersIndex":
@@ -45,43 +45,27 @@ class LearnersIndex(LedgerIndex):
         return index
 
     def begin(self, ledger_id: int, disk: Disk, page_size: int) -> None:
-        """Set what labkit itself keeps of a ledger."""
-        self.ledger_id, self.disk = ledger_id, disk
-        self.page_size, self.version = page_size, VERSION
-        self.key_in_journal = self.got_entries = False
-        self.confirmed_by_entry = (-1, -1)
+        """Set what labkit itself keeps of an index."""
+        self.ledger_id, self.disk, self.page_size = ledger_id, disk, page_size
 
     @property
-    def master_key(self) -> bytes:
-        key: bytes = self.yours.get("master_key")
-        return key
+    def header(self) -> IndexHeader:
+        key, lac = self.yours.get("master_key"), self.yours.get("explicit_lac")
+        return IndexHeader(key, bool(self.yours.get("fenced")), lac)
 
-    @master_key.setter
-    def master_key(self, key: bytes) -> None:
-        self.yours.set("master_key", key)
-
-    @property
-    def fenced(self) -> bool:
-        return bool(self.yours.get("fenced"))
-
-    @fenced.setter
-    def fenced(self, fenced: bool) -> None:
-        self.yours.set("fenced", fenced)
-
-    @property
-    def explicit_lac(self) -> bytes:
-        body: bytes = self.yours.get("explicit_lac")
-        return body
-
-    @explicit_lac.setter
-    def explicit_lac(self, body: bytes) -> None:
-        self.yours.set("explicit_lac", body)
+    @header.setter
+    def header(self, header: IndexHeader) -> None:
+        before = self.header
+        if header.fenced != before.fenced:
+            self.yours.set("fenced", header.fenced)
+        if header.explicit_lac != before.explicit_lac:
+            self.yours.set("explicit_lac", header.explicit_lac)
 
     @property
     def changed_page_count(self) -> int:
         return 0
 
-    def distrust(self) -> None:
+    def mark_unsynced(self) -> None:
         """The first flush after `load` makes durable what an earlier process may have left."""
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """Step 2 seen from labkit: a memtable whose entries the learner's `Memtable` keeps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from labkit.course.workshop.learner import Learner
 from labkit.system.storage.memtable import LedgerEntries, Memtable
@@ -15,11 +15,10 @@ class LearnersMemtable(Memtable):
         self.size_bytes = self.entry_count = 0
         self.yours = self.learner.make("Memtable")
 
-    def put_all(self, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes]) -> None:
-        for entry_id, data in zip(entry_ids, entries, strict=True):
-            self.yours.call("put", object, ledger_id, entry_id, data)
+    def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
+        self.yours.call("put", object, ledger_id, entry_id, data)
         self.size_bytes = self.yours.call("size_bytes", int)
-        self.entry_count += len(entry_ids)
+        self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
         found: bytes | None = self.yours.call("get", bytes | None, ledger_id, entry_id)

@@ -2,7 +2,7 @@
 
 from labkit.course.workshop.learner import Learner
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.index.ledger_index import LedgerIndex
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
@@ -41,11 +41,11 @@ class Replaying:
         """Keep an explicit LAC again."""
         self._ledger(ledger_id).set_explicit_lac(body)
 
-    def _ledger(self, ledger_id: int) -> LedgerIndex:
+    def _ledger(self, ledger_id: int) -> LedgerDescriptor:
         ledger = self._store.ledgers.get(ledger_id)
         if ledger is None:
             raise ValueError(f"there is no ledger {ledger_id}: create_ledger comes first")
-        ledger.distrust()
+        ledger.index.mark_unsynced()
         self.record_count += 1
         return ledger
 

@@ -18,7 +18,6 @@ from labkit.system.client.protocol.per_channel_bookie_client import (
     PerChannelBookieClient,
 )
 from labkit.system.model.errors import BKException, BKTimeoutException
-from labkit.system.model.length_prefixed import EqualBodies
 from labkit.system.model.net import Network
 from labkit.system.model.wire import ANSWER, Answer, Code, Opcode, error_of
 
@@ -207,11 +206,6 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             on_done((who,), error_of(answer, self.bookie))
 
     def _fields_of(self, answers: Sequence[bytes]) -> Iterator[_Fields]:
-        if isinstance(answers, EqualBodies) and answers.size >= ANSWER.size:
-            return answers.columns(ANSWER.codes, rest=True)
-        return self._fields_one_by_one(answers)
-
-    def _fields_one_by_one(self, answers: Sequence[bytes]) -> Iterator[_Fields]:
         for answer in answers:
             if len(answer) < ANSWER.size:
                 self.leave(f"it answered with {len(answer)} bytes, fewer than any answer has")

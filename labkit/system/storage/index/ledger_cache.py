@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.index.ledger_index import (
+    IndexHeader,
     LedgerIndex,
     WrittenIndex,
     index_path,
@@ -44,30 +46,30 @@ class LedgerCache:
         self._open_file_limit = config.open_file_limit
         self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
         self._changed_page_count = 0
-        self._open: dict[int, LedgerIndex] = {}
+        self._open: dict[int, LedgerDescriptor] = {}
         self._with_file: deque[LedgerIndex] = deque()
         """Indexes that opened their files, in this order: at most `open_file_limit`."""
         # As in BookKeeper a start looks at every name: what is not an index ends it now, not later.
         self.ledger_ids()
 
-    def get(self, ledger_id: int) -> LedgerIndex | None:
-        """The ledger's index, None if this bookie stores nothing of the ledger."""
-        index = self._open.get(ledger_id)
-        if index is None:
+    def get(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The ledger; None if this bookie stores nothing of it."""
+        ledger = self._open.get(ledger_id)
+        if ledger is None:
             disk = self._find(ledger_id)
             if disk is None:
                 return None
-            loaded = self.index_class.load(ledger_id, disk, self._page_size)
-            self._watch(loaded)
-            self._opened(loaded)
-            index = self._open.setdefault(ledger_id, loaded)
-        return index
+            index = self.index_class.load(ledger_id, disk, self._page_size)
+            self._opened(index)
+            ledger = self._open.setdefault(ledger_id, self._descriptor(index))
+        return ledger
 
-    def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+    def create(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
         """A new ledger.  Its file appears with its first flush."""
         disk = self._disks[ledger_id % len(self._disks)]
-        index = self.index_class(ledger_id, master_key, disk, self._page_size, self._version)
-        return self._open.setdefault(ledger_id, self._watch(index))
+        header = IndexHeader(master_key, version=self._version)
+        index = self.index_class(ledger_id, header, disk, self._page_size)
+        return self._open.setdefault(ledger_id, self._descriptor(index))
 
     def set_locations(
         self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
@@ -77,9 +79,10 @@ class LedgerCache:
         The entries must be durable before: the locations are after `flush`, which this does by
         itself when too many pages have changed.
         """
-        index = self.get(ledger_id)
-        if index is None:
+        ledger = self.get(ledger_id)
+        if ledger is None:
             return
+        index = ledger.index
         before = index.changed_page_count
         index.set_locations(entry_ids, locations)
         self._changed_page_count += index.changed_page_count - before
@@ -88,9 +91,9 @@ class LedgerCache:
 
     def remove(self, ledger_id: int) -> None:
         """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
-        index = self._open.pop(ledger_id, None)
-        if index is not None:
-            index.close()
+        ledger = self._open.pop(ledger_id, None)
+        if ledger is not None:
+            ledger.index.close()
         disk = self._find(ledger_id)
         if disk is not None:
             path = index_path(ledger_id)
@@ -102,11 +105,11 @@ class LedgerCache:
 
         At once in memory; on disk with the `flush` of the index that this returns.
         """
-        old = self._open[ledger_id]
-        index = self.index_class(ledger_id, old.master_key, old.disk, self._page_size, old.version)
-        index.fenced = old.fenced
+        old = self._open[ledger_id].index
+        header = old.header._replace(explicit_lac=b"")
+        index = self.index_class(ledger_id, header, old.disk, self._page_size)
         # Replaced as a whole: a flush in another thread has the old index or the new one.
-        self._open[ledger_id] = self._watch(index)
+        self._open[ledger_id] = self._descriptor(index)
         old.forget_file()
         return index
 
@@ -116,11 +119,11 @@ class LedgerCache:
         """
         settled = []
         for ledger_id in ledger_ids:
-            index = self._open.get(ledger_id)
-            if index is None or not index.got_entries:
+            ledger = self._open.get(ledger_id)
+            if ledger is None or not ledger.got_entries:
                 settled.append(ledger_id)
             else:
-                index.got_entries = False
+                ledger.got_entries = False
         return settled
 
     def ledger_ids(self) -> list[int]:
@@ -131,10 +134,10 @@ class LedgerCache:
     def flush(self) -> None:
         """Make every change durable."""
         flushed = list[tuple[LedgerIndex, WrittenIndex]]()
-        for index in list(self._open.values()):
-            written = index.write()
+        for ledger in list(self._open.values()):
+            written = ledger.index.write()
             if written is not None:
-                flushed.append((index, written))
+                flushed.append((ledger.index, written))
             if len(flushed) == _FLUSHED_TOGETHER:
                 self._make_durable(flushed)
                 flushed = []
@@ -156,19 +159,19 @@ class LedgerCache:
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)
         for index, _ in flushed:
-            index.name_is_durable()
+            index.mark_name_durable()
 
     def _sync_whole(self) -> bool:
         return all(disk.sync_whole() for disk in self._disks)
 
     def close(self) -> None:
         """Close all files."""
-        for index in self._open.values():
-            index.close()
+        for ledger in self._open.values():
+            ledger.index.close()
 
-    def _watch(self, index: LedgerIndex) -> LedgerIndex:
+    def _descriptor(self, index: LedgerIndex) -> LedgerDescriptor:
         index.on_open = self._opened
-        return index
+        return LedgerDescriptor(index)
 
     def _opened(self, index: LedgerIndex) -> None:
         """Of many files keep the last ones open, in the same time for any number of ledgers."""

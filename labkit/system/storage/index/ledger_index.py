@@ -53,14 +53,43 @@ def index_path(ledger_id: int) -> str:
     return f"current/{ledger_id >> 8 & 0xFF:x}/{ledger_id & 0xFF:x}/{ledger_id:x}.idx"
 
 
-def fits_header(master_key: bytes, explicit_lac: bytes = b"") -> bool:
-    """Whether a header has room for both, and could be read again."""
-    size = INDEX_HEADER.size + len(master_key) + INDEX_STATE.size + len(explicit_lac)
-    return size <= DATA_OFFSET and len(explicit_lac) not in range(1, _SHORTEST_LAC)
+class IndexHeader(NamedTuple):
+    """What a ledger's index keeps beside the locations."""
 
+    master_key: bytes
+    fenced: bool = False
+    explicit_lac: bytes = b""
+    version: int = VERSION
+    """Format version 0 has no room for an explicit LAC."""
 
-def _nobody_asks(index: "LedgerIndex") -> None:
-    """An index without a cache keeps its file open."""
+    def encode(self) -> bytes:
+        """The header's bytes, without the zeros up to `DATA_OFFSET`."""
+        key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
+        head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
+        return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
+
+    @classmethod
+    def decode(cls, data: bytes) -> "IndexHeader":
+        """The inverse.  Raises `ValueError` or `struct.error`."""
+        magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
+        if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
+            raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
+        at = INDEX_HEADER.size + key_size
+        master_key = data[INDEX_HEADER.size : at]
+        state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
+        at += INDEX_STATE.size
+        # What follows the state bits in version 0 has no meaning.
+        if version == 0:
+            lac_size = 0
+        if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):
+            raise ValueError(f"explicit LAC of {lac_size} bytes")
+        return cls(master_key, bool(state & _FENCED), data[at : at + lac_size], version)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the header has room for key and explicit LAC, and could be read again."""
+        size = INDEX_HEADER.size + len(self.master_key) + INDEX_STATE.size + len(self.explicit_lac)
+        return size <= DATA_OFFSET and len(self.explicit_lac) not in range(1, _SHORTEST_LAC)
 
 
 class WrittenIndex(NamedTuple):
@@ -71,12 +100,12 @@ class WrittenIndex(NamedTuple):
 
 
 class LedgerIndex:
-    """One ledger on this bookie: its key, its fence, and where its entries lie.
+    """A ledger's index file, and the changes that are not in the file yet.
 
-    Only what changed since the last flush is in memory; a few other locations are read at a time.
+    Changed locations are in memory until the next flush; a few others are read at a time.
 
-    Invariants: the master key never changes; a fence is never taken back; a location is set only
-    once the entry's bytes are in the entry log.
+    Invariants: the header's master key never changes; a location is set only once the entry's bytes
+    are in the entry log.
     """
 
     __slots__ = (
@@ -90,41 +119,21 @@ class LedgerIndex:
         "_page_count",
         "_stored_header",
         "_whole_page_count",
-        "confirmed_by_entry",
         "disk",
-        "explicit_lac",
-        "fenced",
-        "got_entries",
-        "key_in_journal",
+        "header",
         "ledger_id",
-        "master_key",
         "on_open",
         "page_size",
-        "version",
     )
 
-    def __init__(
-        self,
-        ledger_id: int,
-        master_key: bytes,
-        disk: Disk,
-        page_size: int,
-        version: int = VERSION,
-    ) -> None:
+    def __init__(self, ledger_id: int, header: IndexHeader, disk: Disk, page_size: int) -> None:
         self.ledger_id = ledger_id
-        self.master_key = master_key
-        self.fenced = False
-        self.explicit_lac = b""
-        self.key_in_journal = False
-        self.got_entries = False
-        """Whether entries came since garbage collection looked at the ledger."""
-        self.confirmed_by_entry = (-1, -1)
-        """The last entry at the latest query, and the LastAddConfirmed that it carries."""
+        self.header = header
+        """The header as the next flush writes it."""
         self.disk = disk
         self.page_size = page_size
-        self.version = version
         self._file: File | None = None
-        self.on_open: Callable[[LedgerIndex], None] = _nobody_asks
+        self.on_open: Callable[[LedgerIndex], None] | None = None
         """Called when the index has opened its file, which stays open until `forget_file`."""
         self._stored_header = b""
         """The file's header without its padding; empty while there is no file."""
@@ -148,27 +157,23 @@ class LedgerIndex:
         or is cut: no crash cuts it, as `put_in_place` renames a file that is synced.
         """
         file = disk.open(index_path(ledger_id))
-        index = cls(ledger_id, b"", disk, page_size)
-        index._file = file
         size = file.size() - DATA_OFFSET
-        index._page_count = -(-size // page_size)
-        index._whole_page_count = size // page_size
         try:
             if size < 0:
                 raise ValueError(f"{file.size()} of its {DATA_OFFSET} bytes")
-            index._decode_header(file.read(0, DATA_OFFSET))
-            index._stored_header = index._encode_header()
+            header = IndexHeader.decode(file.read(0, DATA_OFFSET))
         except (struct.error, ValueError) as error:
             raise StorageDamagedException(
                 f"index {disk.path(index_path(ledger_id))}: unreadable header ({error})"
             ) from None
+        index = cls(ledger_id, header, disk, page_size)
+        index._file = file
+        index._stored_header = header.encode()
+        index._page_count = -(-size // page_size)
+        index._whole_page_count = size // page_size
         return index
 
-    def fence(self) -> None:
-        """Refuse all further adds but recovery's.  Durable by the journal, later by `flush`."""
-        self.fenced = True
-
-    def distrust(self) -> None:
+    def mark_unsynced(self) -> None:
         """The file's content may be unsynced, left by an earlier process: the next `flush` writes
         the header again, changed or not.  A sync alone would not do: where one has failed, the
         operating system still shows the bytes, and never writes them.  Locations are written again
@@ -176,21 +181,13 @@ class LedgerIndex:
         """
         self._may_be_unsynced = bool(self._stored_header)
 
-    def set_explicit_lac(self, body: bytes) -> None:
-        """Keep an explicit LAC.  Durable by the journal, later by `flush`."""
-        self.explicit_lac = body
-
     @property
     def changed_page_count(self) -> int:
         """Pages with changes in memory."""
         return len(self._changed.pages)
 
-    def set_location(self, entry_id: int, location: int) -> None:
-        """Remember where the entry lies.  Durable after `flush`."""
-        self.set_locations((entry_id,), (location,))
-
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
-        """The same for several entries."""
+        """Remember where these entries are.  Durable after `flush`."""
         self._changed.set(entry_ids, locations)
         self._last_set = max(self._last_set, *entry_ids)
         last_page = self._last_set * _LOCATION.size // self.page_size
@@ -277,7 +274,7 @@ class LedgerIndex:
             written.file.sync()
             for folder in self.put_in_place(written):
                 self.disk.sync_folder(folder)
-            self.name_is_durable()
+            self.mark_name_durable()
 
     # The steps of a flush: those of many ledgers are taken together.
 
@@ -287,7 +284,7 @@ class LedgerIndex:
         A new file is written aside: a ledger has a whole header or no file.
         """
         # Encoded once: a fence that comes while this writes differs from it the next time.
-        header = self._encode_header()
+        header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
         is_new = not self._stored_header
@@ -300,13 +297,12 @@ class LedgerIndex:
 
     def put_in_place(self, written: WrittenIndex) -> Sequence[str]:
         """The file is synced.  Returns the folders, the deepest first, that must be synced before
-        `name_is_durable`.
+        `mark_name_durable`.
         """
         path = index_path(self.ledger_id)
         if not self._stored_header:
             self.disk.rename(_path_aside(self.ledger_id), path)
-            self._file = written.file
-            self.on_open(self)
+            self._keep_open(written.file)
             self._may_be_unsynced = True
         self._stored_header = written.header
         # Before the changes go: what was read ahead until now is old.
@@ -316,7 +312,7 @@ class LedgerIndex:
         self._changed = ChangedLocations(self.page_size)
         return _folders_of(path) if self._may_be_unsynced else ()
 
-    def name_is_durable(self) -> None:
+    def mark_name_durable(self) -> None:
         """The folders are synced."""
         self._may_be_unsynced = False
 
@@ -332,9 +328,14 @@ class LedgerIndex:
     def _open_file(self) -> File:
         file = self._file
         if file is None:
-            file = self._file = self.disk.open(index_path(self.ledger_id))
-            self.on_open(self)
+            file = self.disk.open(index_path(self.ledger_id))
+            self._keep_open(file)
         return file
+
+    def _keep_open(self, file: File) -> None:
+        self._file = file
+        if self.on_open is not None:
+            self.on_open(self)
 
     def _page(self, page_id: int) -> bytes:
         """A page as it is now, from memory or from the file."""
@@ -349,35 +350,13 @@ class LedgerIndex:
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
-    def _encode_header(self) -> bytes:
-        key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
-        head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
-        return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
-
-    def _decode_header(self, data: bytes) -> None:
-        magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
-        if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
-            raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
-        self.version = version
-        at = INDEX_HEADER.size + key_size
-        self.master_key = data[INDEX_HEADER.size : at]
-        state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
-        at += INDEX_STATE.size
-        self.fenced = bool(state & _FENCED)
-        # What follows the state bits in version 0 has no meaning.
-        if version == 0:
-            lac_size = 0
-        if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):
-            raise ValueError(f"explicit LAC of {lac_size} bytes")
-        self.explicit_lac = data[at : at + lac_size]
-
 
 def _path_aside(ledger_id: int) -> str:
     return index_path(ledger_id) + ".new"
 
 
 def _folders_of(path: str) -> list[str]:
-    """The folders above a file, the deepest first."""
+    # The deepest first.
     parts = path.split("/")[:-1]
     return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
 

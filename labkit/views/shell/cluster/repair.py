@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import current_auditor
 from labkit.system.autorecovery.fragments import Underreplicated, fragments_of
-from labkit.system.autorecovery.ledger_view import look_at
+from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
@@ -139,7 +139,7 @@ async def _recover(
     in_last = any(bookie in bookies for bookie in metadata.segments[-1].ensemble)
     if metadata.state is not LedgerState.CLOSED and in_last:
         await client.open_ledger(ledger_id, password=metadata.password)
-    ledger = await look_at(client, ledger_id)
+    ledger = await view_ledger(client, ledger_id)
     for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
         places = tuple(n for n, bookie in enumerate(fragment.ensemble) if bookie in bookies)
         if places:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 from labkit.system.autorecovery.fragments import Underreplicated
-from labkit.system.autorecovery.ledger_view import Ledger
-from labkit.system.autorecovery.metadata_silence import Steadiness
+from labkit.system.autorecovery.ledger_view import LedgerView
+from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.metadata.cookie import Cookie, check_cookie
 from labkit.system.metadata.store import MetadataSession, MetadataStore
@@ -30,7 +30,7 @@ def audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) ->
     return now_s if missing else None
 
 
-class SilenceIsAnAnswer(Steadiness):
+class SilenceIsAnAnswer(MetadataSilence):
     """A list of bookies is believed as soon as a store that hung goes on."""
 
     def fell_silent(self) -> None:
@@ -40,7 +40,7 @@ class SilenceIsAnAnswer(Steadiness):
 class MetadataBeforeCopy(LedgerFragmentReplicator):
     """The metadata names the new bookie first, and then it gets its copies."""
 
-    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
+    async def replicate(self, ledger: LedgerView, short: Underreplicated) -> None:
         targets = await self.choose_targets(short)
         await self.publish(ledger.ledger_id, short, targets)
         await self.copy(ledger, short, targets)

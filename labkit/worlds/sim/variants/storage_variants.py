@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec
 from labkit.system.storage.config import MIB
 from labkit.system.storage.disk import Disk, File
 from labkit.system.storage.garbage import GarbageCollector
-from labkit.system.storage.index.ledger_index import LedgerIndex
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import Checkpoint, LedgerStore
@@ -68,10 +68,10 @@ class IndexFirst(LedgerStore):
 
     def write_entries(self, memtable: Memtable) -> None:
         for ledger_id, entry_id, data in memtable:
-            location = self.entry_logger.append(ledger_id, data)
+            locations = self.entry_logger.append(ledger_id, [data])
             ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
-                ledger.set_location(entry_id, location)
+                ledger.index.set_locations([entry_id], locations)
         self.ledgers.flush()
         self.entry_logger.sync()
 
@@ -79,8 +79,8 @@ class IndexFirst(LedgerStore):
 class IndexFirstAndTrusted(IndexFirst):
     """The index is synced before the entry log, and replay skips every entry that it names."""
 
-    def is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
-        return ledger.location(entry_id) != 0
+    def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
+        return ledger.index.location(entry_id) != 0
 
 
 class FenceNotFlushed(LedgerStore):
@@ -108,7 +108,7 @@ class _HastyCollector(GarbageCollector):
         for ledger_id, entry_id, _, new in moved:
             ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
-                ledger.set_location(entry_id, new)
+                ledger.index.set_locations([entry_id], [new])
         self.ledgers.flush()
 
 

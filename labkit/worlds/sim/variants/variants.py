@@ -208,7 +208,7 @@ _OF_THE_PROTOCOL = (
         "silence taken for absence",
         "the metadata store hangs, ends sessions of bookies that run, and they are taken for lost",
         "SilenceIsNoLoss",
-        rules=Rules(steadiness=SilenceIsAnAnswer),
+        rules=Rules(metadata_silence=SilenceIsAnAnswer),
     ),
     Variant(
         "lost sessions noticed late",

@@ -63,8 +63,8 @@ def cache_of(ledger_count: int, disk: RealDisk) -> LedgerCache:
 
 def locations(disk: RealDisk, ledger_count: int) -> list[int]:
     """What another start finds."""
-    indexes = [LedgerCache([disk], StorageConfig()).get(each) for each in range(ledger_count)]
-    return [index.location(0) if index else -1 for index in indexes]
+    ledgers = [LedgerCache([disk], StorageConfig()).get(each) for each in range(ledger_count)]
+    return [ledger.index.location(0) if ledger else -1 for ledger in ledgers]
 
 
 def test_few_indexes_are_synced_one_by_one(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_ledgers_that_are_read_again_without_a_flush_have_few_files_open(tmp_pat
     cache_of(30, disk).flush()
     cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
     for entry_id in (0, 100, 200):  # Further apart than what is read ahead.
-        for index in map(cache.get, range(30)):
-            assert index is not None
-            index.location(entry_id)
+        for ledger in map(cache.get, range(30)):
+            assert ledger is not None
+            ledger.index.location(entry_id)
     # The first cache and its indexes know each other, so their files are open until they are found.
     gc.collect()
     paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
@@ -189,7 +189,7 @@ def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durab
     disk.sync_folder(index_path(5).rpartition("/")[0])
     found = LedgerCache([disk], StorageConfig()).get(5)
     assert found is not None
-    assert found.location(0) == 1 << 32 | 7
+    assert found.index.location(0) == 1 << 32 | 7
     assert disk.after_crash(lost, Fuse()).exists(index_path(5))
 
 
@@ -249,18 +249,18 @@ def test_without_a_limit_in_the_configuration_32768_pages_may_be_changed(
     page_count: int, left: int
 ) -> None:
     cache = LedgerCache([SimDisk()], StorageConfig(page_size=8))
-    index = cache.create(5, KEY)
+    ledger = cache.create(5, KEY)
     cache.set_locations(5, range(page_count), [1 << 32 | 7] * page_count)
-    assert index.changed_page_count == left
+    assert ledger.index.changed_page_count == left
 
 
 def test_of_one_page_that_may_be_changed_the_second_is_flushed() -> None:
     cache = LedgerCache([SimDisk()], StorageConfig(page_size=8, page_limit=1))
-    index = cache.create(5, KEY)
+    ledger = cache.create(5, KEY)
     cache.set_locations(5, [0], [1 << 32 | 7])
-    assert index.changed_page_count == 1
+    assert ledger.index.changed_page_count == 1
     cache.set_locations(5, [1], [1 << 32 | 8])
-    assert index.changed_page_count == 0
+    assert ledger.index.changed_page_count == 0
 
 
 def test_a_removed_index_stays_away_after_a_crash() -> None:
@@ -287,11 +287,13 @@ def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
     cache = LedgerCache([disk], StorageConfig())
     assert cache.get(5) is not None
     index = cache.empty(5)
-    assert cache.get(5) is index
+    ledger = cache.get(5)
+    assert ledger is not None
+    assert ledger.index is index
     assert (index.last_entry_id(), index.location(0), dict(index.locations())) == (-1, 0, {})
     index.flush()
     loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), 64)
-    assert (loaded.master_key, loaded.fenced, loaded.version) == (KEY, True, 0)
+    assert loaded.header == (KEY, True, b"", 0)
     assert loaded.last_entry_id() == -1
 
 
@@ -307,12 +309,12 @@ def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
     disks = SimDisk(), SimDisk()
     cache = LedgerCache(disks, StorageConfig())
     for ledger_id in (4, 5):
-        assert cache.create(ledger_id, KEY).disk is disks[ledger_id % 2]
+        assert cache.create(ledger_id, KEY).index.disk is disks[ledger_id % 2]
     cache.flush()
     assert [disk.exists(index_path(4)) for disk in disks] == [True, False]
     again = LedgerCache(disks, StorageConfig()).get(5)
     assert again is not None
-    assert again.disk is disks[1]
+    assert again.index.disk is disks[1]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")

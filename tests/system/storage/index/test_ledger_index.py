@@ -8,6 +8,7 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_index import (
+    IndexHeader,
     LedgerIndex,
     index_path,
     ledger_ids_on_disk,
@@ -21,9 +22,9 @@ PAGE_SIZE = 8192
 
 
 def index_with(disk: SimDisk | RealDisk, locations: dict[int, int]) -> LedgerIndex:
-    index = LedgerIndex(5, KEY, disk, PAGE_SIZE)
+    index = LedgerIndex(5, IndexHeader(KEY), disk, PAGE_SIZE)
     for entry_id, location in locations.items():
-        index.set_location(entry_id, location)
+        index.set_locations([entry_id], [location])
     index.flush()
     return index
 
@@ -45,12 +46,12 @@ def test_index_files_have_bookkeepers_names(ledger_id: int, path: str) -> None:
 
 def test_a_fenced_ledger_with_explicit_lac_and_two_entries_has_bookkeepers_bytes() -> None:
     disk = SimDisk()
-    index = LedgerIndex(5, KEY, disk, PAGE_SIZE)
+    index = LedgerIndex(5, IndexHeader(KEY), disk, PAGE_SIZE)
     lac = bytes.fromhex("000000000000000500000000000000019aea0d92")
-    index.fence()
-    index.set_explicit_lac(lac)
-    index.set_location(0, 0x404)
-    index.set_location(1, 0x431)
+    index.header = index.header._replace(fenced=True)
+    index.header = index.header._replace(explicit_lac=lac)
+    index.set_locations([0], [0x404])
+    index.set_locations([1], [0x431])
     index.flush()
     file = disk.open("current/0/5/5.idx")
     header = b"BKLE" + struct.pack(">ii", 1, 20) + KEY + struct.pack(">ii", 1, 20) + lac
@@ -92,7 +93,7 @@ def test_what_was_never_written_is_passed_over(
 
     monkeypatch.setattr(RealFile, "read", counted)
     loaded = LedgerIndex.load(5, RealDisk(tmp_path), PAGE_SIZE)
-    loaded.set_location(2**38, 0x48B)
+    loaded.set_locations([2**38], [0x48B])
     assert dict(loaded.locations()) == locations | {2**38: 0x48B}
 
 
@@ -113,7 +114,7 @@ def test_asking_for_an_absent_high_entry_costs_nothing(tmp_path: Path, entry_id:
 
 def test_a_location_that_the_file_ends_in_is_absent() -> None:
     disk = SimDisk()
-    whole = LedgerIndex(5, KEY, disk, 8)
+    whole = LedgerIndex(5, IndexHeader(KEY), disk, 8)
     whole.set_locations((0, 1), (0x404, 0x431))
     whole.flush()
     stored = disk.open(index_path(5)).read(0, 1024 + 2 * 8)
@@ -127,7 +128,7 @@ def test_a_location_that_moved_is_not_found_where_it_was() -> None:
     index = index_with(SimDisk(), {0: 7, 1: 8})
     assert [index.location(entry_id) for entry_id in range(3)] == [7, 8, 0]
     for entry_id, location in ((2, 9), (0, 10)):
-        index.set_location(entry_id, location)
+        index.set_locations([entry_id], [location])
         assert index.location(entry_id) == location
         index.flush()
         assert index.location(entry_id) == location
@@ -143,7 +144,7 @@ def test_a_location_read_while_a_flush_moves_it_is_read_again_afterwards(
     def late(file: SimFile, offset: int, size: int) -> bytes:
         before = read(file, offset, size)
         monkeypatch.undo()
-        index.set_location(0, 8)
+        index.set_locations([0], [8])
         index.flush()
         return before
 
@@ -161,15 +162,15 @@ def test_a_fence_that_comes_during_a_flush_is_written_by_the_next(
 
     def write_while_fencing(self: SimFile, offset: int, data: bytes) -> None:
         write(self, offset, data)
-        index.fence()
+        index.header = index.header._replace(fenced=True)
 
     with monkeypatch.context() as patched:
         patched.setattr(SimFile, "write", write_while_fencing)
-        index.set_location(0, 0x404)
+        index.set_locations([0], [0x404])
         index.flush()
-    assert not LedgerIndex.load(5, disk, PAGE_SIZE).fenced
+    assert not LedgerIndex.load(5, disk, PAGE_SIZE).header.fenced
     index.flush()
-    assert LedgerIndex.load(5, disk, PAGE_SIZE).fenced
+    assert LedgerIndex.load(5, disk, PAGE_SIZE).header.fenced
 
 
 def test_a_flush_that_failed_is_done_again_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +179,8 @@ def test_a_flush_that_failed_is_done_again_by_the_next(monkeypatch: pytest.Monke
 
     disk = SimDisk()
     index = index_with(disk, {0: 0x404})
-    index.fence()
-    index.set_location(1, 0x431)
+    index.header = index.header._replace(fenced=True)
+    index.set_locations([1], [0x431])
     for call in ("write", "sync"):
         with monkeypatch.context() as patched:
             patched.setattr(SimFile, call, refuse)
@@ -187,7 +188,7 @@ def test_a_flush_that_failed_is_done_again_by_the_next(monkeypatch: pytest.Monke
                 index.flush()
     index.flush()
     loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), PAGE_SIZE)
-    assert (loaded.fenced, loaded.location(1)) == (True, 0x431)
+    assert (loaded.header.fenced, loaded.location(1)) == (True, 0x431)
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
@@ -240,7 +241,7 @@ def test_ledgers_are_those_in_memory_and_those_on_disk() -> None:
 
 def test_a_ledger_that_was_never_flushed_has_no_file() -> None:
     disk = SimDisk()
-    LedgerCache((disk,), StorageConfig()).create(5, KEY).set_location(0, 0x404)
+    LedgerCache((disk,), StorageConfig()).create(5, KEY).index.set_locations([0], [0x404])
     assert ledger_ids_on_disk(disk) == []
     assert LedgerCache((disk,), StorageConfig()).get(5) is None
 
@@ -256,9 +257,11 @@ def test_no_more_index_files_stay_open_than_the_limit(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     cache = LedgerCache([disk], StorageConfig(open_file_limit=3))
     for ledger_id in range(10):
-        cache.create(ledger_id, KEY).set_location(0, 0x404 + ledger_id)
+        cache.create(ledger_id, KEY).index.set_locations([0], [0x404 + ledger_id])
     cache.flush()
-    places = [index.location(0) for index in map(cache.get, range(10)) if index is not None]
+    places = [
+        ledger.index.location(0) for ledger in map(cache.get, range(10)) if ledger is not None
+    ]
     assert places == [0x404 + ledger_id for ledger_id in range(10)]
     cache.flush()
     paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
@@ -266,8 +269,8 @@ def test_no_more_index_files_stay_open_than_the_limit(tmp_path: Path) -> None:
 
 
 def test_pages_leave_memory_with_the_flush(tmp_path: Path) -> None:
-    index = LedgerIndex(5, KEY, RealDisk(tmp_path), PAGE_SIZE)
-    index.set_location(2000, 0x404)
+    index = LedgerIndex(5, IndexHeader(KEY), RealDisk(tmp_path), PAGE_SIZE)
+    index.set_locations([2000], [0x404])
     index.flush()
     assert (index.location(2000), index.location(1999), index.last_entry_id()) == (0x404, 0, 2000)
     assert index.changed_page_count == 0
@@ -282,15 +285,15 @@ def test_no_more_changed_pages_are_in_memory_than_the_limit() -> None:
     most = 0
     for number, (ledger_id, entry_id) in enumerate(places):
         cache.set_locations(ledger_id, [entry_id], [0x404 + number])
-        indexes = [index for index in map(cache.get, range(4)) if index is not None]
-        most = max(most, sum(index.changed_page_count for index in indexes))
+        ledgers = [ledger for ledger in map(cache.get, range(4)) if ledger is not None]
+        most = max(most, sum(ledger.index.changed_page_count for ledger in ledgers))
     assert most == 3
     cache.flush()
     again = LedgerCache([disk.after_crash(lost)], StorageConfig(page_size=32))
     for number, (ledger_id, entry_id) in enumerate(places):
-        index = again.get(ledger_id)
-        assert index is not None
-        assert index.location(entry_id) == 0x404 + number
+        ledger = again.get(ledger_id)
+        assert ledger is not None
+        assert ledger.index.location(entry_id) == 0x404 + number
 
 
 def test_pages_that_were_flushed_no_longer_count_for_the_limit() -> None:
@@ -300,9 +303,9 @@ def test_pages_that_were_flushed_no_longer_count_for_the_limit() -> None:
     flushed = []
     for entry_id in range(0, 48, 4):
         cache.set_locations(5, [entry_id], [0x404])
-        index = cache.get(5)
-        assert index is not None
-        flushed.append(index.changed_page_count == 0)
+        ledger = cache.get(5)
+        assert ledger is not None
+        flushed.append(ledger.index.changed_page_count == 0)
     assert flushed == [False, False, False, True] * 3
 
 
@@ -310,9 +313,9 @@ def test_an_index_that_bookkeeper_had_moved_when_it_ended_is_found() -> None:
     old, new = SimDisk(), SimDisk()
     index_with(new, {0: 0x404})
     new.rename(index_path(5), index_path(5) + ".rloc")
-    index = LedgerCache([old, new], StorageConfig()).get(5)
-    assert index is not None
-    assert index.location(0) == 0x404
+    ledger = LedgerCache([old, new], StorageConfig()).get(5)
+    assert ledger is not None
+    assert ledger.index.location(0) == 0x404
     assert ledger_ids_on_disk(new.after_crash(lost)) == [5]
 
 
@@ -332,5 +335,5 @@ def test_the_last_entry_is_found_among_those_on_disk_and_those_set_since(
     if asks_before:
         assert index.last_entry_id() == 3
     for entry_id, last in ((2, 3), (9, 9), (5, 9)):
-        index.set_location(entry_id, 11)
+        index.set_locations([entry_id], [11])
         assert index.last_entry_id() == last

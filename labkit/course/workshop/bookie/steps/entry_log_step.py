@@ -135,7 +135,7 @@ def _operations(learner: Learner | None) -> float:
     kind = EntryLogger if learner is None else bound(LearnersEntryLogger, learner)
     logger = kind([disk], CONFIG)
     for entry_id in range(_ADDS):
-        logger.append(5, entry_bytes(5, entry_id, 10))
+        logger.append(5, [entry_bytes(5, entry_id, 10)])
     logger.sync()
     written = [o for o in disk.fuse.operations if o.kind in ("write", "sync")]
     return len([o for o in written if o.path.endswith(".log")]) / _ADDS

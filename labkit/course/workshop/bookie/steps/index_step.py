@@ -12,7 +12,12 @@ from labkit.course.workshop.generated_cases import Problem, try_drawn
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, RedTest, Step
 from labkit.system.model.errors import StorageDamagedException
-from labkit.system.storage.index.ledger_index import DATA_OFFSET, LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import (
+    DATA_OFFSET,
+    IndexHeader,
+    LedgerIndex,
+    index_path,
+)
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
@@ -81,13 +86,15 @@ _NOTHING = "If nothing has changed since the last flush, a flush does nothing."
 def _problem(learner: Learner, changes: Changes) -> Problem | None:
     disk = SimDisk()
     kind = bound(LearnersIndex, learner)
-    yours = kind(LEDGER, MASTER_KEY, disk, PAGE)
+    yours = kind(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     right, fenced, lac = dict[int, int](), False, b""
     for what, entry_id, location in (*changes, (FLUSH, 0, 0)):
         if what == FENCE:
-            yours.fenced = fenced = True
+            fenced = True
+            yours.header = yours.header._replace(fenced=True)
         elif what == LAC:
-            yours.explicit_lac = lac = bytes(36)
+            lac = bytes(36)
+            yours.header = yours.header._replace(explicit_lac=lac)
         elif what in (FLUSH, AGAIN):
             yours.flush()
             wrong = _durable(disk, right, fenced, lac)
@@ -100,11 +107,12 @@ def _problem(learner: Learner, changes: Changes) -> Problem | None:
             if what == AGAIN:
                 yours = kind.load(LEDGER, disk, PAGE)
         else:
-            yours.set_location(entry_id, location)
+            yours.set_locations([entry_id], [location])
             right[entry_id] = location
-        found = dict(yours.locations()), yours.fenced, yours.explicit_lac, yours.master_key
-        if found != (right, fenced, lac, MASTER_KEY):
-            return _LOADED, f"it has {found[:3]}; it should have {right, fenced, lac}"
+        header = yours.header
+        found = dict(yours.locations()), header.fenced, header.explicit_lac
+        if (*found, header.master_key) != (right, fenced, lac, MASTER_KEY):
+            return _LOADED, f"it has {found}; it should have {right, fenced, lac}"
     return None
 
 
@@ -119,8 +127,8 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
         ours = LedgerIndex.load(LEDGER, after, PAGE)
     except StorageDamagedException as error:
         return _SAME, f"labkit cannot read it: {error}"
-    found = dict(ours.locations()), ours.fenced, ours.explicit_lac
-    if ours.master_key != MASTER_KEY:
+    found = dict(ours.locations()), ours.header.fenced, ours.header.explicit_lac
+    if ours.header.master_key != MASTER_KEY:
         return _SAME, "labkit finds another master key in the file"
     if found != (right, fenced, lac):
         return _SAME, f"labkit finds {found}; there should be {right, fenced, lac}"
@@ -130,7 +138,7 @@ def _durable(disk: SimDisk, right: dict[int, int], fenced: bool, lac: bytes) -> 
 def cut_slots_and_odd_headers(learner: Learner) -> str:
     """A slot that the file's end cuts counts as 0, and a header that makes no sense is refused."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
-    index = LedgerIndex(LEDGER, MASTER_KEY, disk, PAGE)
+    index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
     index.flush()
     for size in range(1024, 1041):
@@ -156,10 +164,10 @@ def cut_slots_and_odd_headers(learner: Learner) -> str:
 def _bytes_written(learner: Learner | None) -> float:
     disk = SimDisk()
     kind = LedgerIndex if learner is None else bound(LearnersIndex, learner)
-    index = kind(LEDGER, MASTER_KEY, disk, PAGE)
+    index = kind(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     for flush in range(_FLUSHES):
         for entry_id in range(flush * _ENTRIES, (flush + 1) * _ENTRIES):
-            index.set_location(entry_id, 1028)
+            index.set_locations([entry_id], [1028])
         index.flush()
     return sum(operation.size for operation in disk.fuse.operations) / (_FLUSHES * _ENTRIES)
 
