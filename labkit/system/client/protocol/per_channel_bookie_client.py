@@ -50,8 +50,8 @@ class PerChannelBookieClient(ABC):
         """Requests that are not sent yet, oldest first; without a connection, all pending ones."""
         # Kept: looking for it is a system call, and requests need it.
         self.loop = asyncio.get_running_loop()
-        self._network = network
-        self._find_endpoint = find_endpoint
+        self.network = network
+        self.find_endpoint = find_endpoint
         self._connecting: asyncio.Task[None] | None = None
         self._after_connecting: list[Callable[[], None]] = []
         self._closed = False
@@ -110,8 +110,8 @@ class PerChannelBookieClient(ABC):
     async def _connect(self) -> None:
         self._why_lost = "the connection was lost"
         try:
-            endpoint = await self._find_endpoint(self.bookie)
-            self.connection = await self._network.connect(
+            endpoint = await self.find_endpoint(self.bookie)
+            self.connection = await self.network.connect(
                 endpoint.host, endpoint.port, self.received, lambda: self._lost(self._why_lost)
             )
         except (OSError, LabkitError) as error:
