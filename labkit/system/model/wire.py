@@ -26,7 +26,6 @@ from labkit.system.model.errors import (
     BKWriteOnReadOnlyBookieException,
 )
 from labkit.system.model.layout import Field, Layout
-from labkit.system.model.length_prefixed import EqualBodies
 from labkit.system.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 
 VERSION = 2
@@ -244,8 +243,6 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     Most adds begin like one before them, up to the ledger id: those only join its batch.  No add
     moves past a request of another kind.
     """
-    if isinstance(bodies, EqualBodies) and (all_of_them := _one_batch(bodies)) is not None:
-        return [all_of_them]
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
@@ -267,24 +264,6 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
             # A read or a fence must see all adds before it and none after it.
             batches.clear()
     return requests
-
-
-def _one_batch(bodies: EqualBodies) -> AddBatch | None:
-    """The batch of adds that all begin alike, as those of busy writers do; None for any others.
-
-    The same as one by one, in half of the time.
-    """
-    first = _decode_request(bodies[0])
-    if not isinstance(first, AddBatch):
-        return None
-    columns = bodies.columns(f"{_ADD_HEADER_SIZE}sQQ")
-    begins, ledger_ids, entry_ids = map(list, zip(*columns, strict=True))
-    # A negative id, read without a sign, is above the limit, too.
-    are_right = max(ledger_ids) <= _MAX_LEDGER_ID and max(entry_ids) <= MAX_ENTRY_ID
-    if not are_right or begins.count(begins[0]) < len(begins):
-        return None
-    entries = [entry for (entry,) in bodies.columns(f"{_ADD_HEADER_SIZE}x", rest=True)]
-    return AddBatch(first.flags, first.master_key, ledger_ids, entry_ids, entries)
 
 
 def _decode_request(body: bytes) -> Request:

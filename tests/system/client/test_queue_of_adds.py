@@ -12,7 +12,6 @@ from labkit.system.model.errors import (
     BKClientClosedException,
     BKException,
 )
-from labkit.system.model.length_prefixed import equal_bodies, join_with_lengths
 from labkit.system.model.wire import Answer, Code, Opcode, encode_answer, encode_read
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.client.scripted_bookies import LEDGER, ScriptedNetwork
@@ -157,31 +156,14 @@ async def test_entries_of_several_ledgers_are_told_apart(asker: Asker) -> None:
     assert asker.told == ["the other", "one ledger"]
 
 
-@pytest.mark.parametrize("are_equal_in_size", [False, True])
-async def test_callers_hear_of_answers_in_the_order_of_their_arrival(
-    asker: Asker, are_equal_in_size: bool
-) -> None:
+async def test_callers_hear_of_answers_in_the_order_of_their_arrival(asker: Asker) -> None:
     for entry_id in (0, 1, 2):
         asker.add(entry_id)
         asker.read(entry_id)
-    data = b"" if are_equal_in_size else b"data"
-    answers = [added(0), was_read(1, data), added(1), added(2), was_read(0, data), was_read(2)]
-    block = equal_bodies(memoryview(join_with_lengths(answers)), len(answers))
-    assert (block is not None) is are_equal_in_size
-    asker.way.received(answers if block is None else block)
-    read = "read {}" if are_equal_in_size else "read {} data"
-    expected = ["add 0", read.format(1), "add 1", "add 2", read.format(0), "read 2"]
-    assert asker.told == expected
-
-
-async def test_equal_answers_to_reads_bring_their_entries(asker: Asker) -> None:
-    for entry_id in range(4):
-        asker.read(entry_id)
-    answers = [was_read(entry_id, b"data %d" % entry_id) for entry_id in range(4)]
-    block = equal_bodies(memoryview(join_with_lengths(answers)), 4)
-    assert block is not None
-    asker.way.received(block)
-    assert asker.told == [f"read {entry_id} data {entry_id}" for entry_id in range(4)]
+    asker.way.received(
+        [added(0), was_read(1, b"data"), added(1), added(2), was_read(0, b""), was_read(2)]
+    )
+    assert asker.told == ["add 0", "read 1 data", "add 1", "add 2", "read 0", "read 2"]
 
 
 @pytest.mark.parametrize("size", [0, 23])
@@ -189,9 +171,7 @@ async def test_a_bookie_whose_answers_are_all_too_short_is_left(asker: Asker, si
     await asker.connect()
     asker.add(0)
     await asker.until_sent(1)
-    block = equal_bodies(memoryview(join_with_lengths([bytes(size)] * 4)), 4)
-    assert block is not None
-    asker.way.received(block)
+    asker.way.received([bytes(size)] * 4)
     await until(lambda: asker.told)
     assert asker.told == ["add 0: BKBookieHandleNotAvailableException"]
     assert f"it answered with {size} bytes, fewer than any answer has" in str(asker.errors[0])

@@ -1,5 +1,4 @@
 import struct
-from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from labkit.system.model.entry import (
     make_master_key,
 )
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
-from labkit.system.model.length_prefixed import equal_bodies, join_with_lengths
 from labkit.system.model.wire import (
     AddBatch,
     Answer,
@@ -81,15 +79,6 @@ def test_answer_has_bookkeepers_bytes(answer: Answer, expected: str) -> None:
     assert decode_answers([body]) == [answer]
 
 
-Received = Callable[[list[bytes]], Sequence[bytes]]
-
-
-def as_received(bodies: list[bytes]) -> Sequence[bytes]:
-    """The bodies as a connection hands them over: bodies of one size as one block."""
-    data = memoryview(join_with_lengths(bodies))
-    return equal_bodies(data, len(bodies)) or bodies
-
-
 def stored(ledger_id: int, entry_id: int) -> bytes:
     return struct.pack(">qqqq", ledger_id, entry_id, -1, 0) + b"payload %d" % entry_id
 
@@ -99,11 +88,10 @@ def test_requests_of_one_receive_keep_their_order() -> None:
     assert decode_requests(bodies) == [ReadRequest(7, entry_id, 0, b"") for entry_id in (3, 1, 2)]
 
 
-@pytest.mark.parametrize("received", [list, as_received], ids=["one by one", "one block"])
-def test_adds_that_differ_in_their_entries_alone_are_one_batch(received: Received) -> None:
+def test_adds_that_differ_in_their_entries_alone_are_one_batch() -> None:
     ids = [(7, 3), (8, 1), (7, 2), (7, 1)]
     entries = [stored(*each) for each in ids]
-    found = decode_requests(received([encode_add(KEY, entry) for entry in entries]))
+    found = decode_requests([encode_add(KEY, entry) for entry in entries])
     assert found == [AddBatch(0, KEY, [7, 8, 7, 7], [3, 1, 2, 1], entries)]
 
 
@@ -158,33 +146,20 @@ def test_no_request_of_a_receive_is_lost_or_changed(bodies: list[bytes]) -> None
     assert sorted(map(repr, together)) == sorted(map(repr, one_by_one))
 
 
-@given(
-    st.integers(0, 60).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size))),
-    st.sampled_from(["02010000", "02020000", "02010002", "0101", ""]).map(bytes.fromhex),
-)
-def test_a_block_of_equal_bodies_is_decoded_as_if_they_came_one_by_one(
-    ends: list[bytes], begin: bytes
-) -> None:
-    bodies = [begin + end for end in ends]
-    assert decode_requests(as_received(bodies)) == decode_requests(bodies)
-
-
 @pytest.mark.parametrize("ids", [(-1, 0), (7, -1), (7, MAX_ENTRY_ID + 1)])
-def test_an_add_without_possible_ids_leaves_the_rest_of_its_block_alone(
+def test_an_add_without_possible_ids_leaves_the_rest_of_its_receive_alone(
     ids: tuple[int, int],
 ) -> None:
     entries = [stored(7, 0), stored(7, 1), struct.pack(">qq", *ids) + stored(7, 2)[16:]]
     bodies = [encode_add(KEY, entry) for entry in [*entries, *entries]]
-    found = decode_requests(as_received(bodies))
-    assert found == decode_requests(bodies)
+    found = decode_requests(bodies)
     assert [type(request) for request in found] == [AddBatch, BadRequest] * 2
 
 
-@pytest.mark.parametrize("received", [list, as_received], ids=["one by one", "one block"])
-def test_adds_with_the_highest_possible_ids_are_adds_like_others(received: Received) -> None:
+def test_adds_with_the_highest_possible_ids_are_adds_like_others() -> None:
     ids = [(7, 0), (2**63 - 1, MAX_ENTRY_ID), (0, MAX_ENTRY_ID), (2**63 - 1, 0)]
     entries = [struct.pack(">qqqq", *each, -1, 0) for each in ids]
-    found = decode_requests(received([encode_add(KEY, entry) for entry in entries]))
+    found = decode_requests([encode_add(KEY, entry) for entry in entries])
     assert found == [
         AddBatch(0, KEY, [each[0] for each in ids], [each[1] for each in ids], entries)
     ]

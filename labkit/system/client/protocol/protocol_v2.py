@@ -11,7 +11,7 @@ In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -53,6 +53,8 @@ class _Request:
     fences: bool
     timed_out: bool = False
     """Its caller has got an error, and its response may still come."""
+    younger: Sequence["_Request"] = ()
+    """If this is the oldest request with its key: the others, oldest first.  They are rare."""
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
@@ -67,9 +69,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
     ) -> None:
         super().__init__(bookie, network, find_endpoint, timeout_s)
-        self._pending: dict[_Key, list[_Request]] = {}
-        """Requests by key, oldest first; those with one key all fence, or none does.  Without a
-        connection they are the same as in `outbox`.
+        self._pending: dict[_Key, _Request] = {}
+        """The oldest request with each key.  Of those with one key all fence, or none does.
+        Without a connection all of them are in `outbox`, too.
         """
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
@@ -90,8 +92,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         `fences`: whether a read carries the FENCE flag.
         """
         key = (opcode, ledger_id, entry_id)
-        same = self._pending.get(key)
-        if same is not None and same[0].fences != fences:
+        oldest = self._pending.get(key)
+        if oldest is not None and oldest.fences != fences:
             if self._second is None:
                 self._second = PerChannelBookieClientV2(
                     self.bookie, self.network, self.find_endpoint, self.timeout_s
@@ -129,7 +131,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 # One timer for all of them: a timer for each would cost more than the add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
-        self._pending.setdefault(key, []).append(request)
+        oldest = self._pending.setdefault(key, request)
+        if oldest is not request:
+            oldest.younger = [*oldest.younger, request]
         self.outbox.append(body)
 
     def close(self) -> None:
@@ -148,7 +152,10 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 break
             head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
             opcode = head >> 16 & 0xFF
-            request = self._take((opcode, ledger_id, entry_id))
+            key = opcode, ledger_id, entry_id
+            request = self._pending.pop(key, None)
+            if request is not None and (request.younger or request.timed_out):
+                request = self._choose(key, [request, *request.younger])
             if request is None:
                 continue
             is_added = opcode == _ADD and code == _OK
@@ -165,57 +172,64 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         if on_added is not None:
             on_added(added, None)
 
-    def _take(self, key: _Key) -> _Request | None:
-        """Remove the request that a response with this key is for; None if nobody waits for it."""
-        requests = self._pending.get(key)
-        if requests is None:
-            return None
-        at = 0
-        while requests[at].timed_out and at + 1 < len(requests):
-            at += 1
-        request = requests.pop(at)
-        if not requests:
-            del self._pending[key]
-        return None if request.timed_out else request
+    def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
+        """The one of all requests with a key that a response is for; None if the response is late.
+        The others stay pending.
+        """
+        chosen = next((each for each in requests if not each.timed_out), requests[0])
+        self._keep(key, [each for each in requests if each is not chosen])
+        return None if chosen.timed_out else chosen
+
+    def _keep(self, key: _Key, requests: Sequence[_Request]) -> None:
+        """These, oldest first, are all requests with the key that are still pending."""
+        if requests:
+            self._pending[key] = requests[0]
+            requests[0].younger = requests[1:]
+        else:
+            self._pending.pop(key, None)
 
     def give_up(self, error: BKException) -> None:
         """Answer everything that was asked with the error."""
-        pending, self._pending = self._pending, {}
-        for _, request in _oldest_first(_waiting(pending)):
+        waiting = _oldest_first(self._waiting())
+        self._pending = {}
+        for _, request in waiting:
             request.on_done((request.caller,), error)
 
     def _expire(self) -> None:
         """Fail the requests whose time is up; later ones with the same key go on waiting."""
         now = self.loop.time()
-        overdue = [each for each in _waiting(self._pending) if each[1].deadline <= now]
+        overdue = [(key, request) for key, request in self._waiting() if request.deadline <= now]
         if self.connection is None:
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # No response comes to what was not sent; one to an add is dropped without this record.
+            # What was not sent gets no response, and a late one to an add needs no record.
             if self.connection is None or key[0] == _ADD:
-                self._pending[key].remove(request)
-                if not self._pending[key]:
-                    del self._pending[key]
+                oldest = self._pending[key]
+                rest = [each for each in (oldest, *oldest.younger) if each is not request]
+                self._keep(key, rest)
         for (_, ledger_id, entry_id), request in _oldest_first(overdue):
             error = BKTimeoutException(
                 f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
                 f" within {self.timeout_s:g} s"
             )
             request.on_done((request.caller,), error)
-        waiting_count = len(_waiting(self._pending))
-        late_count = sum(map(len, self._pending.values())) - waiting_count
         # Each is kept until its response comes, so a silent bookie would cost memory without bound.
+        late_count = sum(request.timed_out for _, request in self._all())
         if late_count > _MOST_LATE:
             self.leave(f"it owes the answers to {late_count} reads")
         self._monitor = None
-        if waiting_count:
+        if self._waiting():
             self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
+    def _waiting(self) -> list[tuple[_Key, _Request]]:
+        return [(key, request) for key, request in self._all() if not request.timed_out]
 
-def _waiting(pending: dict[_Key, list[_Request]]) -> list[tuple[_Key, _Request]]:
-    """The requests that have not timed out."""
-    return [(key, each) for key, some in pending.items() for each in some if not each.timed_out]
+    def _all(self) -> Iterator[tuple[_Key, _Request]]:
+        for key, oldest in self._pending.items():
+            yield key, oldest
+            for request in oldest.younger:
+                yield key, request
 
 
 def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key, _Request]]:
