@@ -12,7 +12,6 @@ from enum import Enum
 from labkit.system.bookie.poll import Poll
 from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder
 
 Usages = Callable[[], Mapping[str, float]]
 """How full the file system of each of the store's ledger directories is, 0 to 1, by its path."""
@@ -97,14 +96,13 @@ class DiskMonitor:
         store: LedgerStore,
         usages: Usages,
         config: DiskConfig,
-        recorder: Recorder,
         on_read_only: OnReadOnly,
         on_space: OnSpace,
     ) -> None:
         self._store = store
         self._usages = usages
         self._config = config
-        self._recorder = recorder
+        self._recorder = store.recorder
         self._on_read_only = on_read_only
         self._on_space = on_space
         self._full: set[int] = set()

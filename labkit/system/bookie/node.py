@@ -22,7 +22,6 @@ from labkit.system.model.wire import MASTER_KEY_SIZE
 from labkit.system.model.wire_v3 import is_version_3
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder
 
 
 class Bookie:
@@ -31,7 +30,6 @@ class Bookie:
     def __init__(
         self,
         store: LedgerStore,
-        recorder: Recorder,
         write_journals: Sequence[RunBlocking],
         write_entries: RunBlocking,
         flush_interval_ms: int,
@@ -44,9 +42,9 @@ class Bookie:
         """
         self.disk_space = disk_space
         self._store = store
-        self._recorder = recorder
+        self._recorder = store.recorder
         self._commits = [
-            GroupCommit(journal, write_journal, recorder, store.config, self._go_on)
+            GroupCommit(journal, write_journal, store.recorder, store.config, self._go_on)
             for journal, write_journal in zip(store.journals, write_journals, strict=True)
         ]
         self._checkpoints = Checkpoints(

@@ -93,7 +93,6 @@ class Node:
         self.store = LedgerStore(disks, [RealDisk(folder / "ledgers")], config, recorder, 1)
         self.bookie = Bookie(
             self.store,
-            recorder,
             [journal.run for journal in self.journals],
             self.flush.run,
             flush_interval_ms,

@@ -11,7 +11,6 @@ from labkit.system.bookie.node import Bookie
 from labkit.system.model.availability import decode_availability
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire_v3 import encode_request
-from labkit.system.trace.recorder import Recorder
 from tests.system.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.system.bookie.raw import KEY
 from tests.system.bookie.raw import add as add_v2
@@ -309,7 +308,6 @@ async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> N
     disks = [node.journal.run], node.flush.run
     node.bookie = Bookie(
         node.store,
-        Recorder("bookie-1", lambda: 0),
         *disks,
         NEVER_MS,
         lambda _: None,
