@@ -197,10 +197,6 @@ EQUIVALENT: dict[str, str] = {
         ),
         "The first request of a turn sets it before any request takes it.",
     ),
-    "labkit/system/client/protocol/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
-    " self._fencing.clear() -> (dropped)": (
-        "A key for which nobody waits is taken out before a read with this key is asked."
-    ),
     "labkit/system/client/protocol/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
         "A txnId only has to differ from those before it."
     ),
