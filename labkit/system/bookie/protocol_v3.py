@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from labkit.system.bookie import protocol_v2
 from labkit.system.bookie.channel import REQUEST_COST, Batch, Channel
 from labkit.system.bookie.commit import Pending, RunBlocking
 from labkit.system.bookie.long_poll import LongPolls
+from labkit.system.bookie.protocol_v2 import BookieOperations
 from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.availability import availability_of, encode_availability
@@ -43,25 +43,18 @@ _LIST_COST = 64 * 1024
 """Cost of a list of entries under way: at most 16 of one channel wait."""
 
 
-class Node(protocol_v2.Node, Protocol):
-    """What the protocol needs of the bookie that speaks it."""
-
-    def disk_space(self) -> tuple[int, int]:
-        """Bytes that the ledger directories' file systems have, and bytes that are free."""
-
-
 class ProtocolV3:
     """Answers the connections that speak version 3."""
 
     def __init__(
         self,
-        node: Node,
+        bookie: BookieOperations,
         store: LedgerStore,
         polls: LongPolls,
         run_blocking: RunBlocking,
         turns: Turns,
     ) -> None:
-        self._node = node
+        self._bookie = bookie
         self._store = store
         self._polls = polls
         self._run_blocking = run_blocking
@@ -116,7 +109,7 @@ class ProtocolV3:
 
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
-        if self._node.read_only and not request.header.priority:
+        if self._bookie.read_only and not request.header.priority:
             return answer_to(request, pb.EREADONLY)
         recovery = is_flagged(add, pb.AddRequest.RECOVERY_ADD)
         mark = self._store.add_entry(
@@ -159,7 +152,7 @@ class ProtocolV3:
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
         """A negative answer, too, tells the reader that this ledger is fenced here."""
         read = request.readRequest
-        mark = self._node.fence(read.ledgerId, read.masterKey)
+        mark = self._bookie.fence(read.ledgerId, read.masterKey)
         part = _tried(request, partial(self._entry, request, read.entryId))
         answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
         connection = batch.channel.connection
@@ -198,14 +191,14 @@ class ProtocolV3:
 
     def _entry(self, request: pb.Request, entry_id: int) -> pb.ReadResponse:
         ledger_id = request.readRequest.ledgerId
-        body = self._node.read(ledger_id, entry_id)
+        body = self._bookie.read(ledger_id, entry_id)
         return pb.ReadResponse(status=pb.EOK, ledgerId=ledger_id, entryId=entry_id, body=body)
 
     # The explicit LAC
 
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
-        if self._node.read_only:
+        if self._bookie.read_only:
             return answer_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         answers, last = [_done(request)], [NO_ENTRY_ID]
@@ -261,7 +254,7 @@ class ProtocolV3:
         """The figures that were asked for, and no others."""
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()
         info.status = pb.EOK
-        total, free = self._node.disk_space()
+        total, free = self._bookie.disk_space()
         if wanted & pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY:
             info.totalDiskCapacity = total
         if wanted & pb.GetBookieInfoRequest.FREE_DISK_SPACE:

@@ -68,7 +68,7 @@ class ChangingLedger(Protocol):
     async def publish(self, metadata: LedgerMetadata) -> bool:
         """Compare-and-set of the metadata."""
 
-    def go_to_ensemble(self) -> None:
+    def use_last_ensemble(self) -> None:
         """Use the bookies of the last segment from now on."""
 
     def send(self, pending: PendingAdd, place: int) -> None:
@@ -189,7 +189,7 @@ class EnsembleChange:
         """Use the new ensemble from now on; returns the places of its new bookies."""
         pairs = zip(self.ledger.bookies, self.ledger.ensemble, strict=True)
         replaced = frozenset(at for at, (old, name) in enumerate(pairs) if old.bookie != name)
-        self.ledger.go_to_ensemble()
+        self.ledger.use_last_ensemble()
         return replaced
 
     def send_again(self, pending: PendingAdd, place: int) -> None:

@@ -29,7 +29,7 @@ class HeldDisk:
         await self._may_go.acquire()
         return call()
 
-    def let_go(self, calls: int = 1) -> None:
+    def release(self, calls: int = 1) -> None:
         for _ in range(calls):
             self._may_go.release()
 

@@ -124,7 +124,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         if not self.outbox or self.connection is None:
             self._deadline = self.loop.time() + self.timeout_s
-            if not self.outbox and (error := self.get_ready()) is not None:
+            if not self.outbox and (error := self.schedule_send()) is not None:
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
@@ -148,7 +148,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         added: list[Any] = []
         for body in bodies:
             if len(body) < ANSWER.size:
-                self.leave(f"it answered with {len(body)} bytes, fewer than any answer has")
+                self.disconnect(f"it answered with {len(body)} bytes, fewer than any answer has")
                 break
             head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
             opcode = head >> 16 & 0xFF
@@ -188,7 +188,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         else:
             self._pending.pop(key, None)
 
-    def give_up(self, error: BKException) -> None:
+    def fail_pending(self, error: BKException) -> None:
         """Answer everything that was asked with the error."""
         waiting = _oldest_first(self._waiting())
         self._pending = {}
@@ -217,7 +217,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         # Each is kept until its response comes, so a silent bookie would cost memory without bound.
         late_count = sum(request.timed_out for _, request in self._all())
         if late_count > _MOST_LATE:
-            self.leave(f"it owes the answers to {late_count} reads")
+            self.disconnect(f"it owes the answers to {late_count} reads")
         self._monitor = None
         if self._waiting():
             self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
