@@ -94,7 +94,7 @@ class ProtocolV3:
         elif request.header.version != pb.VERSION_THREE:
             batch.answer(encode_response(request.header, pb.EBADVERSION))
         else:
-            part = _tried(request, partial(operation, batch, request))
+            part = _run_or_refuse(request, partial(operation, batch, request))
             if part is not None:
                 batch.answer(_encoded(request, part))
 
@@ -142,7 +142,7 @@ class ProtocolV3:
         known = last_add_confirmed(self._store, read.ledgerId)
         ledger = self._store.ledger(read.ledgerId)
         if known > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
-            return self._news(request)
+            return self._poll_result(request)
         batch.cost += REQUEST_COST
         end = partial(self._end_poll, batch.channel, request)
         connection = batch.channel.connection
@@ -153,19 +153,21 @@ class ProtocolV3:
         """A negative answer, too, tells the reader that this ledger is fenced here."""
         read = request.readRequest
         mark = self._bookie.fence(read.ledgerId, read.masterKey)
-        part = _tried(request, partial(self._entry, request, read.entryId))
+        part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
         answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
         connection = batch.channel.connection
         pending = Pending(connection, answers, [read.ledgerId], last, [b""], mark)
         batch.answer_when_synced(pending)
 
     def _end_poll(self, channel: Channel, request: pb.Request) -> None:
-        self._turns.do_for(channel, self._tell_news, request)
+        self._turns.do_for(channel, self._answer_poll, request)
 
-    def _tell_news(self, batch: Batch, request: pb.Request) -> None:
-        batch.answer(_encoded(request, _tried(request, partial(self._news, request))))
+    def _answer_poll(self, batch: Batch, request: pb.Request) -> None:
+        batch.answer(
+            _encoded(request, _run_or_refuse(request, partial(self._poll_result, request)))
+        )
 
-    def _news(self, request: pb.Request) -> pb.ReadResponse:
+    def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
         """What a long poll gets: LastAddConfirmed and, if it wants, the entry behind those it has.
 
         Striping: this bookie may not have that entry, and another one has.
@@ -246,7 +248,7 @@ class ProtocolV3:
 
         async with self._one_list_at_a_time:
             if not channel.is_closed:
-                part = await self._run_blocking(lambda: _tried(request, listed))
+                part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
                 channel.connection.send([_encoded(request, part)])
         channel.pay(_LIST_COST)
 
@@ -265,7 +267,7 @@ class ProtocolV3:
         return pb.AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
 
 
-def _tried(request: pb.Request, operation: Callable[[], T]) -> T | Message:
+def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Message:
     """What the operation returns, or the answer that says why it failed."""
     try:
         return operation()

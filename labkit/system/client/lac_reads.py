@@ -51,7 +51,7 @@ class LacReads:
         sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
         known: dict[int, int] = {}
         errors: list[BKException] = []
-        with _Asked(ensemble, self._proven_by) as asked:
+        with _ParallelRequests(ensemble, self._proven_by) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
                 if isinstance(answer, BKException) and not isinstance(answer, PROVES_ABSENCE):
@@ -64,7 +64,7 @@ class LacReads:
             f"LastAddConfirmed of ledger {self._ledger_id}: too few bookies answer ({errors[0]})"
         )
 
-    async def news(
+    async def long_poll(
         self, metadata: LedgerMetadata, known: int, wait_s: float
     ) -> tuple[int, Entry | None]:
         """Wait until a bookie knows of more than `known`, at most `wait_s`: the LastAddConfirmed,
@@ -75,7 +75,7 @@ class LacReads:
         ensemble = metadata.segments[-1].ensemble
         errors: list[BKException] = []
         deadline = asyncio.get_running_loop().time() + wait_s
-        with _Asked(ensemble, partial(self._poll, known, deadline)) as asked:
+        with _ParallelRequests(ensemble, partial(self._poll, known, deadline)) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
                 try:
@@ -128,7 +128,7 @@ class LacReads:
         return entry
 
 
-class _Asked(Generic[T]):
+class _ParallelRequests(Generic[T]):
     """Asks several bookies the same; `answers` gets their places and what they say, as it comes.
     Leaving the context stops waiting for the others.
     """

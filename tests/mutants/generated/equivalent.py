@@ -214,7 +214,7 @@ EQUIVALENT: dict[str, str] = {
         "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
     "labkit/system/client/ensemble_change.py EnsembleChange.start: boundary:"
-    " self._loop.time() >= self._look_again_at -> self._loop.time() > self._look_again_at": (
+    " self._loop.time() >= self._retry_at -> self._loop.time() > self._retry_at": (
         "At the very moment or at the add after it: it looks once a second."
     ),
     "labkit/system/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (

@@ -76,7 +76,7 @@ def reads_of(metadata: LedgerMetadata, bookies: Sequence[PlayedBookie]) -> LacRe
 async def news(known: int, *bookies: PlayedBookie, wait_s: float = 60.0) -> tuple[int, int | None]:
     """The LastAddConfirmed that is believed, and the entry that came along."""
     metadata = metadata_of(len(bookies))
-    confirmed, entry = await reads_of(metadata, bookies).news(metadata, known, wait_s)
+    confirmed, entry = await reads_of(metadata, bookies).long_poll(metadata, known, wait_s)
     return confirmed, None if entry is None else entry.entry_id
 
 
