@@ -72,9 +72,9 @@ class ProtocolV2:
                 for add in [request] if self._has_one_journal else request.by_ledger():
                     self._add(batch, add)
             elif isinstance(request, ReadRequest | BatchReadRequest):
-                self._turns.do(batch, self._read, request)
+                self._turns.serve_or_queue(batch, self._read, request)
             else:
-                self._turns.do(batch, _reply, request)
+                self._turns.serve_or_queue(batch, _reply, request)
 
     def _add(self, batch: Batch, add: AddBatch) -> None:
         flags, master_key, ledger_ids, entry_ids, entries = add

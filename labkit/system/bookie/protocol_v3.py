@@ -75,7 +75,7 @@ class ProtocolV3:
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
         """The requests of one receive, each in its turn: decoding one takes as long as an add."""
         for body in bodies:
-            self._turns.do(batch, self._serve, body)
+            self._turns.serve_or_queue(batch, self._serve, body)
 
     def _serve(self, batch: Batch, body: bytes) -> None:
         """A frame that is not a request ends the connection; what came before it is done."""
@@ -160,7 +160,7 @@ class ProtocolV3:
         batch.answer_when_synced(pending)
 
     def _end_poll(self, channel: Channel, request: pb.Request) -> None:
-        self._turns.do_for(channel, self._answer_poll, request)
+        self._turns.serve_or_queue_alone(channel, self._answer_poll, request)
 
     def _answer_poll(self, batch: Batch, request: pb.Request) -> None:
         batch.answer(
