@@ -155,9 +155,7 @@ async def _serve(
     """
     store = open_store(folder, recorder=recorder)
     thread = DiskThread("journal")
-    bookie = Bookie(
-        store, recorder, [thread.run], thread.run, _NO_FLUSH_INTERVAL_MS, lambda has_space: None
-    )
+    bookie = Bookie(store, [thread.run], thread.run, _NO_FLUSH_INTERVAL_MS, lambda has_space: None)
     serving = asyncio.create_task(bookie.run())
     client = _Client()
     takes = cycle([bookie.accept(client) for _ in range(client_count)])

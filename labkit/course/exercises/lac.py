@@ -218,7 +218,7 @@ def _reading(decide: Readable) -> type[LedgerReader]:
         """Asks the learner's function how far it may read."""
 
         async def read_last_add_confirmed(self) -> int:
-            if not await self.learn_the_end():
+            if not await self.check_closed():
                 entries = await self.reads.last_entries(self.metadata)
                 newest = [(entry.entry_id, entry.last_add_confirmed) for entry in entries]
                 self.last_add_confirmed = decide(self.last_add_confirmed, newest)

@@ -19,7 +19,7 @@ MOST_OWED = 1024 * 1024
 """A channel is served no further while answers of that cost are under way."""
 
 R = TypeVar("R")
-Step = Callable[["Batch", R], None]
+Serve = Callable[["Batch", R], None]
 """Serves a request and leaves its answer in the batch."""
 
 
@@ -38,7 +38,7 @@ class Channel:
 
     def __init__(self, connection: Connection, wake: Callable[["Channel"], None]) -> None:
         self.connection = connection
-        self.waiting: deque[tuple[Step[Any], Any]] = deque()
+        self.waiting: deque[tuple[Serve[Any], Any]] = deque()
         """Requests that are not done yet, oldest first."""
         self.is_queued = False
         """Whether it is in the queue of channels to serve."""
@@ -57,10 +57,10 @@ class Channel:
         """Whether its client takes its answers, and not too much is under way."""
         return not self.is_blocked and self.connection.is_writable
 
-    def wait(self, step: Step[R], request: R) -> None:
+    def wait(self, serve: Serve[R], request: R) -> None:
         """Keep a request until its turn; nothing, once the connection is closed."""
         if not self.is_closed:
-            self.waiting.append((step, request))
+            self.waiting.append((serve, request))
 
     def owe(self, cost: int) -> None:
         """Count an answer that will leave later: when the journal is synced, for example."""

@@ -12,7 +12,6 @@ from enum import Enum
 from labkit.system.bookie.poll import Poll
 from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder
 
 Usages = Callable[[], Mapping[str, float]]
 """How full the file system of each of the store's ledger directories is, 0 to 1, by its path."""
@@ -97,24 +96,23 @@ class DiskMonitor:
         store: LedgerStore,
         usages: Usages,
         config: DiskConfig,
-        recorder: Recorder,
         on_read_only: OnReadOnly,
         on_space: OnSpace,
     ) -> None:
         self._store = store
         self._usages = usages
         self._config = config
-        self._recorder = recorder
+        self._recorder = store.recorder
         self._on_read_only = on_read_only
         self._on_space = on_space
         self._full: set[int] = set()
         self._all_are_full = False
         self._any_is_almost_full = False
         self._unfit_checkpoint = "no room for what was replayed" if store.lacks_space else ""
-        self._look_again = asyncio.Event()
+        self._check_due = asyncio.Event()
         interval_s = config.disk_check_interval_ms / 1000
-        self._interval = Poll(interval_s, self._has_changed, self._look_again.set)
-        self._seen: Mapping[str, float] = {}
+        self._interval = Poll(interval_s, self._has_changed, self._check_due.set)
+        self._checked_usages: Mapping[str, float] = {}
         self._read_only = False
         self._space = Space.ENOUGH
 
@@ -127,14 +125,14 @@ class DiskMonitor:
         while True:
             self.check()
             self._interval.begin()
-            await self._look_again.wait()
+            await self._check_due.wait()
             self._interval.end()
-            self._look_again.clear()
+            self._check_due.clear()
 
     def check(self) -> None:
         """Look at every directory once, and act.  Raises what `run` raises."""
-        self._seen = self._usages()
-        usages = list(self._seen.values())
+        self._checked_usages = self._usages()
+        usages = list(self._checked_usages.values())
         self._full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(self._full)
         self._all_are_full = len(self._full) == len(usages)
@@ -143,21 +141,21 @@ class DiskMonitor:
             raise NoWritableLedgerDirException(
                 f"{self._lack_of_space}; make room, or set readOnlyModeEnabled=true"
             )
-        self._tell()
+        self._report_changes()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
         """Called when checkpoints no longer find space, or find it again, whatever the usages
         say.
         """
         self._unfit_checkpoint = str(lack_of_space or "")
-        self._look_again.set()
+        self._check_due.set()
         if self._config.read_only_mode_enabled:
-            self._tell()
+            self._report_changes()
 
     def _has_changed(self) -> bool:
         """Whether there is something to check: not for usages that are the same as before."""
         try:
-            return self._usages() != self._seen
+            return self._usages() != self._checked_usages
         except OSError:  # The check meets it again, and raises it.
             return True
 
@@ -171,10 +169,10 @@ class DiskMonitor:
     @property
     def _lack_of_space(self) -> str:
         """Which directories are how full, and why a checkpoint failed."""
-        usages = [f"{path} is {usage:.0%} full" for path, usage in self._seen.items()]
+        usages = [f"{path} is {usage:.0%} full" for path, usage in self._checked_usages.items()]
         return ", ".join((*usages, *filter(None, [self._unfit_checkpoint])))
 
-    def _tell(self) -> None:
+    def _report_changes(self) -> None:
         read_only, why = self._takes_no_writes, self._lack_of_space
         if read_only != self._read_only:
             self._read_only = read_only

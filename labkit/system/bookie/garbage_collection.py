@@ -24,7 +24,6 @@ from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compact
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder
 
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
 """The ids of all ledgers that the metadata store has.  Raises when that is not certain."""
@@ -143,7 +142,6 @@ class GarbageCollection:
         drop_overreplicated: DropOverreplicated,
         run_blocking: RunBlocking,
         config: GarbageConfig,
-        recorder: Recorder,
     ) -> None:
         """`run_blocking` must be the one that runs the store's flushes: both write entry logs."""
         self._store = store
@@ -151,7 +149,7 @@ class GarbageCollection:
         self._drop_overreplicated = drop_overreplicated
         self._run_blocking = run_blocking
         self._config = config
-        self._recorder = recorder
+        self._recorder = store.recorder
         self._space = Space.ENOUGH
         self._wanted = asyncio.Event()
         self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()

@@ -22,7 +22,6 @@ from labkit.system.model.wire import MASTER_KEY_SIZE
 from labkit.system.model.wire_v3 import is_version_3
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
-from labkit.system.trace.recorder import Recorder
 
 
 class Bookie:
@@ -31,7 +30,6 @@ class Bookie:
     def __init__(
         self,
         store: LedgerStore,
-        recorder: Recorder,
         write_journals: Sequence[RunBlocking],
         write_entries: RunBlocking,
         flush_interval_ms: int,
@@ -44,16 +42,16 @@ class Bookie:
         """
         self.disk_space = disk_space
         self._store = store
-        self._recorder = recorder
+        self._recorder = store.recorder
         self._commits = [
-            GroupCommit(journal, write_journal, recorder, store.config, self._go_on)
+            GroupCommit(journal, write_journal, store.recorder, store.config, self._resume_clients)
             for journal, write_journal in zip(store.journals, write_journals, strict=True)
         ]
         self._checkpoints = Checkpoints(
-            store, write_entries, flush_interval_ms, self._go_on, on_space
+            store, write_entries, flush_interval_ms, self._resume_clients, on_space
         )
         self._polls = LongPolls()
-        self._turns = Turns(self._settle)
+        self._turns = Turns(self._finish)
         self._v2 = ProtocolV2(self, store, self._turns)
         self._v3 = ProtocolV3(self, store, self._polls, write_entries, self._turns)
         self._held: dict[Channel, None] = {}
@@ -83,7 +81,7 @@ class Bookie:
     @read_only.setter
     def read_only(self, read_only: bool) -> None:
         self._read_only = read_only
-        self._go_on()
+        self._resume_clients()
 
     def accept(self, connection: Connection) -> OnBodies:
         """A client connected; returns what takes its frames.
@@ -99,7 +97,7 @@ class Bookie:
                 serve = self._v3.serve if is_version_3(bodies[0]) else self._v2.serve
             batch = Batch(channel)
             serve(batch, bodies)
-            self._settle(batch)
+            self._finish(batch)
 
         return on_bodies
 
@@ -126,7 +124,7 @@ class Bookie:
             self._recorder.record("read.served", ledger_id, entry_id, note=where)
         return entry
 
-    def _settle(self, batch: Batch) -> None:
+    def _finish(self, batch: Batch) -> None:
         """Send what can be answered now, and let the journal take the rest."""
         channel, adds, others, deferred = batch.channel, batch.adds, batch.others, batch.deferred
         if batch.answers:
@@ -164,7 +162,7 @@ class Bookie:
         """Whether clients must wait.  A read-only bookie refuses instead, so reads go on."""
         return self._store.is_overfull and not self._read_only
 
-    def _go_on(self) -> None:
+    def _resume_clients(self) -> None:
         """Something was written: there may be room for those who were held back."""
         if self._held and not self._must_hold:
             held, self._held = self._held, {}

@@ -36,8 +36,8 @@ _HIGH_PRIORITY, _RECOVERY_ADD, _FENCE = Flag.HIGH_PRIORITY, Flag.RECOVERY_ADD, F
 _READ, _OK = Opcode.READ, Code.OK
 
 
-class Node(Protocol):
-    """What both protocols need of the bookie that speaks them."""
+class BookieOperations(Protocol):
+    """What both wire protocols need of the bookie whose connections speak them."""
 
     @property
     def read_only(self) -> bool:
@@ -52,12 +52,15 @@ class Node(Protocol):
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
 
+    def disk_space(self) -> tuple[int, int]:
+        """Bytes that the ledger directories' file systems have, and bytes that are free."""
+
 
 class ProtocolV2:
     """Answers the connections that speak version 2."""
 
-    def __init__(self, node: Node, store: LedgerStore, turns: Turns) -> None:
-        self._node = node
+    def __init__(self, bookie: BookieOperations, store: LedgerStore, turns: Turns) -> None:
+        self._bookie = bookie
         self._store = store
         self._turns = turns
         self._has_one_journal = len(store.journals) == 1
@@ -69,13 +72,13 @@ class ProtocolV2:
                 for add in [request] if self._has_one_journal else request.by_ledger():
                     self._add(batch, add)
             elif isinstance(request, ReadRequest | BatchReadRequest):
-                self._turns.do(batch, self._read, request)
+                self._turns.serve_or_queue(batch, self._read, request)
             else:
-                self._turns.do(batch, _reply, request)
+                self._turns.serve_or_queue(batch, _reply, request)
 
     def _add(self, batch: Batch, add: AddBatch) -> None:
         flags, master_key, ledger_ids, entry_ids, entries = add
-        if self._node.read_only and not flags & _HIGH_PRIORITY:
+        if self._bookie.read_only and not flags & _HIGH_PRIORITY:
             batch.answers += add.answers(Code.READ_ONLY)
             return
         recovery = bool(flags & _RECOVERY_ADD)
@@ -101,12 +104,12 @@ class ProtocolV2:
         count = 1
         try:
             if request.flags & _FENCE:
-                mark = self._node.fence(ledger_id, request.master_key)
+                mark = self._bookie.fence(ledger_id, request.master_key)
             if isinstance(request, ReadRequest):
-                entry = self._node.read(ledger_id, request.entry_id)
+                entry = self._bookie.read(ledger_id, request.entry_id)
                 answer = encode_answer(_READ, _OK, ledger_id, request.entry_id, entry)
             else:
-                pieces, count = read_batch(self._node.read, self._store, request)
+                pieces, count = read_batch(self._bookie.read, self._store, request)
                 answer = encode_batch_answer(request, _OK, pieces)
         except (*REFUSALS, *UNREADABLE) as error:
             code = code_of(error)

@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from labkit.system.bookie import protocol_v2
 from labkit.system.bookie.channel import REQUEST_COST, Batch, Channel
 from labkit.system.bookie.commit import Pending, RunBlocking
 from labkit.system.bookie.long_poll import LongPolls
+from labkit.system.bookie.protocol_v2 import BookieOperations
 from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.availability import availability_of, encode_availability
@@ -43,25 +43,18 @@ _LIST_COST = 64 * 1024
 """Cost of a list of entries under way: at most 16 of one channel wait."""
 
 
-class Node(protocol_v2.Node, Protocol):
-    """What the protocol needs of the bookie that speaks it."""
-
-    def disk_space(self) -> tuple[int, int]:
-        """Bytes that the ledger directories' file systems have, and bytes that are free."""
-
-
 class ProtocolV3:
     """Answers the connections that speak version 3."""
 
     def __init__(
         self,
-        node: Node,
+        bookie: BookieOperations,
         store: LedgerStore,
         polls: LongPolls,
         run_blocking: RunBlocking,
         turns: Turns,
     ) -> None:
-        self._node = node
+        self._bookie = bookie
         self._store = store
         self._polls = polls
         self._run_blocking = run_blocking
@@ -82,7 +75,7 @@ class ProtocolV3:
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
         """The requests of one receive, each in its turn: decoding one takes as long as an add."""
         for body in bodies:
-            self._turns.do(batch, self._serve, body)
+            self._turns.serve_or_queue(batch, self._serve, body)
 
     def _serve(self, batch: Batch, body: bytes) -> None:
         """A frame that is not a request ends the connection; what came before it is done."""
@@ -101,7 +94,7 @@ class ProtocolV3:
         elif request.header.version != pb.VERSION_THREE:
             batch.answer(encode_response(request.header, pb.EBADVERSION))
         else:
-            part = _tried(request, partial(operation, batch, request))
+            part = _run_or_refuse(request, partial(operation, batch, request))
             if part is not None:
                 batch.answer(_encoded(request, part))
 
@@ -116,7 +109,7 @@ class ProtocolV3:
 
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
-        if self._node.read_only and not request.header.priority:
+        if self._bookie.read_only and not request.header.priority:
             return answer_to(request, pb.EREADONLY)
         recovery = is_flagged(add, pb.AddRequest.RECOVERY_ADD)
         mark = self._store.add_entry(
@@ -149,7 +142,7 @@ class ProtocolV3:
         known = last_add_confirmed(self._store, read.ledgerId)
         ledger = self._store.ledger(read.ledgerId)
         if known > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
-            return self._news(request)
+            return self._poll_result(request)
         batch.cost += REQUEST_COST
         end = partial(self._end_poll, batch.channel, request)
         connection = batch.channel.connection
@@ -159,20 +152,22 @@ class ProtocolV3:
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
         """A negative answer, too, tells the reader that this ledger is fenced here."""
         read = request.readRequest
-        mark = self._node.fence(read.ledgerId, read.masterKey)
-        part = _tried(request, partial(self._entry, request, read.entryId))
+        mark = self._bookie.fence(read.ledgerId, read.masterKey)
+        part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
         answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
         connection = batch.channel.connection
         pending = Pending(connection, answers, [read.ledgerId], last, [b""], mark)
         batch.answer_when_synced(pending)
 
     def _end_poll(self, channel: Channel, request: pb.Request) -> None:
-        self._turns.do_for(channel, self._tell_news, request)
+        self._turns.serve_or_queue_alone(channel, self._answer_poll, request)
 
-    def _tell_news(self, batch: Batch, request: pb.Request) -> None:
-        batch.answer(_encoded(request, _tried(request, partial(self._news, request))))
+    def _answer_poll(self, batch: Batch, request: pb.Request) -> None:
+        batch.answer(
+            _encoded(request, _run_or_refuse(request, partial(self._poll_result, request)))
+        )
 
-    def _news(self, request: pb.Request) -> pb.ReadResponse:
+    def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
         """What a long poll gets: LastAddConfirmed and, if it wants, the entry behind those it has.
 
         Striping: this bookie may not have that entry, and another one has.
@@ -198,14 +193,14 @@ class ProtocolV3:
 
     def _entry(self, request: pb.Request, entry_id: int) -> pb.ReadResponse:
         ledger_id = request.readRequest.ledgerId
-        body = self._node.read(ledger_id, entry_id)
+        body = self._bookie.read(ledger_id, entry_id)
         return pb.ReadResponse(status=pb.EOK, ledgerId=ledger_id, entryId=entry_id, body=body)
 
     # The explicit LAC
 
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
-        if self._node.read_only:
+        if self._bookie.read_only:
             return answer_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         answers, last = [_done(request)], [NO_ENTRY_ID]
@@ -253,7 +248,7 @@ class ProtocolV3:
 
         async with self._one_list_at_a_time:
             if not channel.is_closed:
-                part = await self._run_blocking(lambda: _tried(request, listed))
+                part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
                 channel.connection.send([_encoded(request, part)])
         channel.pay(_LIST_COST)
 
@@ -261,7 +256,7 @@ class ProtocolV3:
         """The figures that were asked for, and no others."""
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()
         info.status = pb.EOK
-        total, free = self._node.disk_space()
+        total, free = self._bookie.disk_space()
         if wanted & pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY:
             info.totalDiskCapacity = total
         if wanted & pb.GetBookieInfoRequest.FREE_DISK_SPACE:
@@ -272,7 +267,7 @@ class ProtocolV3:
         return pb.AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
 
 
-def _tried(request: pb.Request, operation: Callable[[], T]) -> T | Message:
+def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Message:
     """What the operation returns, or the answer that says why it failed."""
     try:
         return operation()

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from labkit.system.bookie.channel import Batch, Channel, Pause, Step
+from labkit.system.bookie.channel import Batch, Channel, Pause, Serve
 from labkit.system.model.net import Connection
 
 R = TypeVar("R")
@@ -32,9 +32,9 @@ SHARE_COST = TURN_COST // 4
 class Turns:
     """Serves all channels of one bookie."""
 
-    def __init__(self, settle: Callable[[Batch], None]) -> None:
-        """`settle` sends a batch's answers, or has them sent when they may leave."""
-        self._settle = settle
+    def __init__(self, finish: Callable[[Batch], None]) -> None:
+        """`finish` sends a batch's answers, or has them sent when they may leave."""
+        self._finish = finish
         self._left = TURN_COST
         self._queue: deque[Channel] = deque()
         """Channels with requests that wait and may be done."""
@@ -47,25 +47,25 @@ class Turns:
         connection.when_closed(channel.close)
         return channel
 
-    def do(self, batch: Batch, step: Step[R], request: R) -> None:
+    def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
         """Do it now if there is time and none of the channel's requests waits; else in turn."""
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
-            channel.wait(step, request)
+            channel.wait(serve, request)
             self._wake(channel)
             return
         before = batch.cost
-        step(batch, request)
+        serve(batch, request)
         self._left -= batch.cost - before
         # Even with an empty queue: the next turn renews the time that is left.
         if not self._is_next_due:
-            self._expect_next()
+            self._schedule_next()
 
-    def do_for(self, channel: Channel, step: Step[R], request: R) -> None:
+    def serve_or_queue_alone(self, channel: Channel, serve: Serve[R], request: R) -> None:
         """The same for a request outside a batch."""
         batch = Batch(channel)
-        self.do(batch, step, request)
-        self._settle(batch)
+        self.serve_or_queue(batch, serve, request)
+        self._finish(batch)
 
     def hold_back(self, channel: Channel) -> None:
         """Receive nothing more while requests wait, or while the client takes no answers."""
@@ -80,11 +80,11 @@ class Turns:
             channel.is_queued = True
             self._queue.append(channel)
             if not self._is_next_due:
-                self._expect_next()
+                self._schedule_next()
         else:
             channel.resume(Pause.TURN)
 
-    def _expect_next(self) -> None:
+    def _schedule_next(self) -> None:
         self._is_next_due = True
         asyncio.get_running_loop().call_soon(self._next)
 
@@ -99,12 +99,12 @@ class Turns:
         # Only now: the loop also serves channels that were woken in it.
         self._is_next_due = False
         if self._queue:
-            self._expect_next()
+            self._schedule_next()
 
     def _serve_share(self, batch: Batch) -> None:
         channel = batch.channel
         while channel.waiting and batch.cost < SHARE_COST and not channel.is_blocked:
-            step, request = channel.waiting.popleft()
-            step(batch, request)
+            serve, request = channel.waiting.popleft()
+            serve(batch, request)
         self._left -= batch.cost
-        self._settle(batch)
+        self._finish(batch)

@@ -40,7 +40,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledge
 _STOP_AT_ONCE = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
 _LARGEST_METADATA = LARGEST_NODE - 100_000
 """The rest is for those who recover, close and repair the ledger."""
-_LOOK_AGAIN_AFTER_S = 1.0
+_RETRY_AFTER_S = 1.0
 """Pause before looking for a replacement again, after none was found."""
 
 
@@ -68,7 +68,7 @@ class ChangingLedger(Protocol):
     async def publish(self, metadata: LedgerMetadata) -> bool:
         """Compare-and-set of the metadata."""
 
-    def go_to_ensemble(self) -> None:
+    def use_last_ensemble(self) -> None:
         """Use the bookies of the last segment from now on."""
 
     def send(self, pending: PendingAdd, place: int) -> None:
@@ -100,7 +100,7 @@ class EnsembleChange:
         self._config = context.config
         self._loop = asyncio.get_running_loop()
         self._given_up: dict[str, None] = {}
-        self._look_again_at = 0.0
+        self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
 
     # Rules, which a subclass may change
@@ -136,7 +136,7 @@ class EnsembleChange:
 
     def start(self, *, at_once: bool = False) -> None:
         """Start a change unless one runs: that also replaces bookies that fail before it ends."""
-        if self.task is None and (at_once or self._loop.time() >= self._look_again_at):
+        if self.task is None and (at_once or self._loop.time() >= self._retry_at):
             self.task = self._loop.create_task(self._run())
 
     def first_entry_id(self) -> int:
@@ -189,7 +189,7 @@ class EnsembleChange:
         """Use the new ensemble from now on; returns the places of its new bookies."""
         pairs = zip(self.ledger.bookies, self.ledger.ensemble, strict=True)
         replaced = frozenset(at for at, (old, name) in enumerate(pairs) if old.bookie != name)
-        self.ledger.go_to_ensemble()
+        self.ledger.use_last_ensemble()
         return replaced
 
     def send_again(self, pending: PendingAdd, place: int) -> None:
@@ -218,7 +218,7 @@ class EnsembleChange:
         self.task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:
-            self._look_again_at = self._loop.time() + _LOOK_AGAIN_AFTER_S
+            self._retry_at = self._loop.time() + _RETRY_AFTER_S
             if any(map(self._is_blocked, ledger.pending)):
                 ledger.end(shortage)
         # Acknowledgements that came during the change were only counted.

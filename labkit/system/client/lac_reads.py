@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, Self, TypeVar
 
 from labkit.system.client.context import ClientContext
-from labkit.system.client.protocol.protocol_v3 import News
+from labkit.system.client.protocol.protocol_v3 import LongPollResult
 from labkit.system.client.quorum import is_covered, most_telling
 from labkit.system.model.entry import (
     NO_ENTRY_ID,
@@ -51,7 +51,7 @@ class LacReads:
         sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
         known: dict[int, int] = {}
         errors: list[BKException] = []
-        with _Asked(ensemble, self._proven_by) as asked:
+        with _ParallelRequests(ensemble, self._proven_by) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
                 if isinstance(answer, BKException) and not isinstance(answer, PROVES_ABSENCE):
@@ -64,7 +64,7 @@ class LacReads:
             f"LastAddConfirmed of ledger {self._ledger_id}: too few bookies answer ({errors[0]})"
         )
 
-    async def news(
+    async def long_poll(
         self, metadata: LedgerMetadata, known: int, wait_s: float
     ) -> tuple[int, Entry | None]:
         """Wait until a bookie knows of more than `known`, at most `wait_s`: the LastAddConfirmed,
@@ -75,7 +75,7 @@ class LacReads:
         ensemble = metadata.segments[-1].ensemble
         errors: list[BKException] = []
         deadline = asyncio.get_running_loop().time() + wait_s
-        with _Asked(ensemble, partial(self._poll, known, deadline)) as asked:
+        with _ParallelRequests(ensemble, partial(self._poll, known, deadline)) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
                 try:
@@ -92,7 +92,7 @@ class LacReads:
             raise most_telling(errors)
         return known, None
 
-    async def _poll(self, known: int, deadline: float, bookie: str) -> News:
+    async def _poll(self, known: int, deadline: float, bookie: str) -> LongPollResult:
         """Ask one bookie until it has news.
 
         With striping a bookie may get its first entry only later; until then it cannot wait.  And
@@ -100,7 +100,7 @@ class LacReads:
         """
         loop = asyncio.get_running_loop()
         client = self._bookies.get_v3(bookie)
-        news = News(NO_ENTRY_ID, NO_ENTRY_ID, b"")
+        news = LongPollResult(NO_ENTRY_ID, NO_ENTRY_ID, b"")
         while news.last_add_confirmed <= known and (left_s := deadline - loop.time()) > 0:
             try:
                 news = await client.read_after(self._ledger_id, known, min(_WAIT_S, left_s))
@@ -119,7 +119,7 @@ class LacReads:
             confirmed = max(confirmed, entry.last_add_confirmed)
         return confirmed
 
-    def _entry_of(self, news: News, bookie: str, entry_id: int) -> Entry | None:
+    def _entry_of(self, news: LongPollResult, bookie: str, entry_id: int) -> Entry | None:
         if news.entry_id != entry_id:
             return None
         entry = decode_entry(news.entry, self._digest, self._ledger_id, entry_id)
@@ -128,7 +128,7 @@ class LacReads:
         return entry
 
 
-class _Asked(Generic[T]):
+class _ParallelRequests(Generic[T]):
     """Asks several bookies the same; `answers` gets their places and what they say, as it comes.
     Leaving the context stops waiting for the others.
     """

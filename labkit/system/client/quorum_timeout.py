@@ -14,8 +14,8 @@ from labkit.system.client.context import ClientConfig
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKAddEntryQuorumTimeoutException
 
-_LOOKS = 8
-"""Looks in one timeout: adds are not timed one by one, so one may take an eighth longer."""
+_CHECKS = 8
+"""Checks in one timeout: adds are not timed one by one, so one may take an eighth longer."""
 
 
 class AddEntryQuorumTimeout:
@@ -28,20 +28,20 @@ class AddEntryQuorumTimeout:
     def __init__(self, writer: LedgerWriter, config: ClientConfig) -> None:
         self._writer = writer
         self._timeout_s = config.add_entry_quorum_timeout_s
-        self._pushed: deque[int] = deque(maxlen=_LOOKS + 1)
-        """How far adds were pushed at the last looks, the newest at the end."""
+        self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
+        """How far adds were pushed at the last checks, the newest at the end."""
 
     def start(self) -> None:
         """Begin; it ends with the writer."""
-        asyncio.get_running_loop().call_later(self._timeout_s / _LOOKS, self._look)
+        asyncio.get_running_loop().call_later(self._timeout_s / _CHECKS, self._check)
 
-    def _look(self) -> None:
-        """End the writer if an add is late; else look again soon."""
+    def _check(self) -> None:
+        """End the writer if an add is late; else check again soon."""
         if self._writer.is_ended:
             return
         self._pushed.append(self._writer.last_add_pushed)
         oldest = self._writer.oldest_unacknowledged()
-        is_too_early = len(self._pushed) <= _LOOKS
+        is_too_early = len(self._pushed) <= _CHECKS
         if is_too_early or oldest is None or oldest.entry_id > self._pushed[0]:
             self.start()
             return

@@ -58,7 +58,7 @@ class LedgerReader:
         LastAddConfirmed of the moment it was packed, so the newest entry of an open ledger shows as
         confirmed only after the next one.  Raises `BKReadException` when too few bookies answer.
         """
-        if not await self.learn_the_end():
+        if not await self.check_closed():
             entries = await self.reads.last_entries(self.metadata)
             self._confirmed_to(max((e.last_add_confirmed for e in entries), default=NO_ENTRY_ID))
         return self.last_add_confirmed
@@ -67,7 +67,7 @@ class LedgerReader:
         """As `read_last_add_confirmed`, but the first bookie that knows more is enough: cheap, but
         more may be confirmed than it returns.  Raises `BKReadException` when none answers.
         """
-        if await self.learn_the_end():
+        if await self.check_closed():
             return self.last_add_confirmed
         ensemble = self.metadata.segments[-1].ensemble
         replies = self.reads.ask_all(ensemble, NO_ENTRY_ID)
@@ -95,18 +95,18 @@ class LedgerReader:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        while entry_id > self.last_add_confirmed and not await self.learn_the_end():
+        while entry_id > self.last_add_confirmed and not await self.check_closed():
             left_s = deadline - loop.time()
             if left_s <= 0:
                 break
-            entry = await self._wait_for_news(left_s)
+            entry = await self._wait_for_change(left_s)
             if entry is not None and entry.entry_id == entry_id:
                 return self.last_add_confirmed, entry
         if entry_id > self.last_add_confirmed:
             return self.last_add_confirmed, None
         return self.last_add_confirmed, await self.read_entry(entry_id)
 
-    async def _wait_for_news(self, wait_s: float) -> Entry | None:
+    async def _wait_for_change(self, wait_s: float) -> Entry | None:
         """Until LastAddConfirmed moves, the metadata changes, or the time is up; the entry behind
         LastAddConfirmed if it came along.
         """
@@ -116,7 +116,7 @@ class LedgerReader:
         known = self.last_add_confirmed
         # A closed ledger has no further news, and a new ensemble must be asked instead.
         changed = self._changed = loop.create_future()
-        poll = loop.create_task(self._lacs.news(self.metadata, known, wait_s))
+        poll = loop.create_task(self._lacs.long_poll(self.metadata, known, wait_s))
         try:
             await asyncio.wait((poll, changed), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -132,7 +132,7 @@ class LedgerReader:
         """As `read_last_add_confirmed`, and explicit LACs count, too: so it
         can be the newest entry.  Raises `BKReadException` when too few bookies answer.
         """
-        if not await self.learn_the_end():
+        if not await self.check_closed():
             self._confirmed_to(await self._lacs.explicit(self.metadata))
         return self.last_add_confirmed
 
@@ -213,7 +213,7 @@ class LedgerReader:
 
     # Metadata
 
-    async def learn_the_end(self) -> bool:
+    async def check_closed(self) -> bool:
         """Whether the ledger is closed.  The metadata is read when it may have changed."""
         if not self.is_closed and not self.is_watching:
             await self._read_metadata()

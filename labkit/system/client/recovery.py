@@ -97,7 +97,7 @@ class RecoveryWriter(LedgerWriter):
         assert entry.entry_id == self.last_add_pushed + 1
         # `add` counts the payload again: the entry keeps the length that its writer gave it.
         self.length = entry.length - len(entry.payload)
-        self.add(entry.payload).add_done_callback(_look_at)
+        self.add(entry.payload).add_done_callback(_retrieve_exception)
 
     async def close(self) -> None:
         """Fix the ledger's end, unless another client has: then that one holds."""
@@ -265,7 +265,7 @@ class LedgerRecovery:
         return entry.length
 
 
-def _look_at(added: asyncio.Future[int]) -> None:
+def _retrieve_exception(added: asyncio.Future[int]) -> None:
     """Retrieve the outcome, which `confirmed` raises, so that asyncio does not complain of it."""
     if not added.cancelled():
         added.exception()

@@ -74,7 +74,7 @@ class LedgerWriter:
         self._context = context
         self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self.go_to_ensemble()
+        self.use_last_ensemble()
         # Kept: looking for it is a system call, and this is done for each add.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
@@ -262,7 +262,7 @@ class LedgerWriter:
             kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
             self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie, note=note)
 
-    def go_to_ensemble(self) -> None:
+    def use_last_ensemble(self) -> None:
         """From now on adds go to the bookies of the last segment, and only their answers count."""
         self.bookies = [self._context.bookies.get(name) for name in self.ensemble]
         self._on_added: list[OnAdded[PendingAdd]] = [

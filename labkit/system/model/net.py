@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 OnBodies = Callable[[Sequence[bytes]], None]
-"""Takes frames' bodies.  The sequence is valid during the call; its elements are for keeps."""
+"""Takes the bodies of frames that came together."""
 OnClose = Callable[[], None]
 OnWritable = Callable[[], None]
 

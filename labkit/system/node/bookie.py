@@ -35,7 +35,14 @@ class BookieConfig:
 
 
 class BookieService:
-    """One bookie over its open store, from its registration to its end."""
+    """One bookie over its open store, from its registration to its end.
+
+    Who tells whom of a lack of space:
+
+        checkpoints --> disk monitor --> bookie and registration: read-only or writable
+                            |
+                            +----------> garbage collection: how fast to compact
+    """
 
     registration_class: ClassVar[type[Registration]] = Registration
 
@@ -53,44 +60,38 @@ class BookieService:
         self._server = server
         self._rules = rules
         self._warn = ports.warn
+        overreplicated = OverreplicatedLedgers(
+            server.node, ports.metadata, server.begin_session, server.draw, server.wall_clock_ms
+        )
         self._garbage = GarbageCollection(
             store,
-            partial(LedgerManager(ports.metadata).ids_in, ports.instance_id),
-            OverreplicatedLedgers(
-                server.node,
-                ports.metadata,
-                server.begin_session,
-                server.draw,
-                server.wall_clock_ms,
-            ).drop,
-            ports.write_entries,
-            config.garbage,
-            server.recorder,
+            existing_ledgers=partial(LedgerManager(ports.metadata).ids_in, ports.instance_id),
+            drop_overreplicated=overreplicated.drop,
+            run_blocking=ports.write_entries,
+            config=config.garbage,
         )
         self._monitor = DiskMonitor(
             store,
             ports.disk_usages,
             config.disk,
-            server.recorder,
-            self._set_read_only,
-            self._garbage.on_space,
+            on_read_only=self._set_read_only,
+            on_space=self._garbage.on_space,
         )
         self._bookie = bookie_class(
             store,
-            server.recorder,
-            ports.write_journals,
-            ports.write_entries,
-            config.flush_interval_ms,
-            self._monitor.on_checkpoint,
-            ports.disk_space,
+            write_journals=ports.write_journals,
+            write_entries=ports.write_entries,
+            flush_interval_ms=config.flush_interval_ms,
+            on_space=self._monitor.on_checkpoint,
+            disk_space=ports.disk_space,
         )
         self._registration = self.registration_class(
             ports.metadata,
             server.node,
             ports.instance_id,
-            lambda: self._bookie.read_only,
-            server.recorder,
-            ports.warn,
+            is_read_only=lambda: self._bookie.read_only,
+            recorder=server.recorder,
+            warn=ports.warn,
         )
 
     def accept(self, connection: Connection) -> OnBodies:

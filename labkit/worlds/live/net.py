@@ -2,7 +2,7 @@
 
 All frames of one receive, up to `FRAMES_AT_ONCE`, are handed over together, and all frames of one
 `send` go out in one write: this keeps the cost per entry low.  `labkit.worlds.live.peers` bounds
-the memory of all connections together.
+the memory of all connections together, and decides which slow peers to drop.
 """
 
 import asyncio
@@ -13,22 +13,17 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.length_prefixed import LENGTH_SIZE, join_with_lengths
 from labkit.system.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.system.model.wire import MAX_FRAME_SIZE
-from labkit.worlds.live.peers import PeerLimits, Peers
+from labkit.worlds.live.peers import PeerLimits, PeerProgress, Peers
 
 LOOPBACK = "127.0.0.1"
 FRAMES_AT_ONCE = 256
 HIGH_WATER_BYTES = 512 * 1024
 """A connection is not writable while more is unsent (`serverWriteBufferHighWaterMark`)."""
-FRAME_TIMEOUT_S = 30.0
-"""Time in seconds that a peer may be behind with the rest of a frame."""
-PROGRESS_BYTES = 64 * 1024
-"""A peer that moves this many bytes between two looks is not behind."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -42,26 +37,23 @@ class UnknownHostError(LabkitError):
 
 def split_frames(
     data: bytes | memoryview, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
-) -> tuple[Sequence[bytes], int]:
+) -> tuple[list[bytes], int]:
     """The bodies of the complete frames from `at` on, at most `FRAMES_AT_ONCE`, and the offset
-    after them.  They are valid as long as `data` does not change; copy them to keep them.
+    after them.
 
     Raises `ValueError` when the first is above the limit: its sender speaks another protocol.
     """
     bodies: list[bytes] = []
-    end, unpack = len(data), _LENGTH.unpack_from
-    for _ in repeat(None, FRAMES_AT_ONCE):
-        if (start := at + LENGTH_SIZE) > end:
-            break
-        size: int = unpack(data, at)[0]
+    data, end = memoryview(data), len(data)
+    while len(bodies) < FRAMES_AT_ONCE and (start := at + LENGTH_SIZE) <= end:
+        (size,) = _LENGTH.unpack_from(data, at)
         if size > largest_body:
             if bodies:
                 break
             raise ValueError(f"a frame of {size} bytes; {largest_body} are allowed")
-        stop = start + size
-        if stop > end:
+        if (stop := start + size) > end:
             break
-        bodies.append(bytes(data[start:stop]))
+        bodies.append(data[start:stop].tobytes())
         at = stop
     return bodies, at
 
@@ -78,8 +70,9 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
         self._peers = peers
+        self.progress = PeerProgress()
+        """How the other end comes along, for the limits over all peers."""
         self._loop = asyncio.get_running_loop()
-        self._is_silent = True
         self._is_paused = False
         self._rest = bytearray()
         """Bytes not handed over yet: half a frame, and while paused the frames before it."""
@@ -87,18 +80,16 @@ class FrameConnection(asyncio.BufferedProtocol):
         """The number of bytes at which the rest contains a complete frame."""
         self._in_front = 0
         """Bytes of the rest that stand before the receive in its buffer."""
-        self._half_since = self._unsent_since = 0.0
-        self._stopped_at: float | None = None
-        """The time since which the connection may not receive."""
-        self._is_unsent = False
-        """Whether the transport holds bytes that the other end has not read."""
-        self._moved_bytes = self._moved_before = 0
-        """Bytes received and sent in all; and their number at the last look."""
 
     @property
     def is_gone(self) -> bool:
         """Whether TCP is down."""
         return self._transport is None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was closed; what is unsent may still leave."""
+        return self._transport is None or self._transport.is_closing()
 
     # Out
 
@@ -106,10 +97,10 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Send frames with these bodies, in one write."""
         if self._transport is not None and not self._transport.is_closing():
             data = join_with_lengths(bodies)
-            self._moved_bytes += len(data)
+            self.progress.moved_bytes += len(data)
             # One write: a system call for each frame would cost more than the frame.
             self._transport.write(data)
-            if self._is_unsent:
+            if self.progress.has_unread:
                 self._hold()
 
     @property
@@ -123,21 +114,26 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Call this each time all bytes are sent, and each time all connections have room again."""
         self._when_writable.append(on_writable)
 
+    def has_room(self) -> None:
+        """Call the callbacks that wait to write: there may be room again."""
+        for on_writable in self._when_writable:
+            on_writable()
+
     def pause_writing(self) -> None:
         """Called by asyncio when the other end does not read its bytes."""
-        self._is_unsent, self._unsent_since = True, self._loop.time()
+        self.progress.leave_unread()
         self._hold()
 
     def resume_writing(self) -> None:
         """Called by asyncio when the other end has read all of them."""
-        self._is_unsent = False
+        self.progress.read_all()
         self._hold()
         self.has_room()
 
     @property
     def unsent_bytes(self) -> int:
         """What waits for the other end to read, once that is more than it may be."""
-        if not self._is_unsent or self._transport is None:
+        if not self.progress.has_unread or self._transport is None:
             return 0
         return self._transport.get_write_buffer_size()
 
@@ -155,7 +151,7 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take `nbytes` received bytes, and hand over the frames that are complete now."""
-        self._moved_bytes += nbytes
+        self.progress.moved_bytes += nbytes
         data = self._peers.receive_buffer()[: self._in_front + nbytes]
         if self._rest:
             lacks_more = len(self._rest) + nbytes < self._needed
@@ -170,7 +166,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def pause(self) -> None:
         """Receive nothing more for now."""
         self._is_paused = True
-        self._receive_or_not()
+        self.receive_or_not()
 
     def resume(self) -> None:
         """Receive again."""
@@ -179,10 +175,24 @@ class FrameConnection(asyncio.BufferedProtocol):
             # Not in this call: the caller may be in the middle of the frames handed over before.
             self._loop.call_soon(self._go_on)
 
+    def receive_or_not(self) -> None:
+        """Let TCP receive, unless the receiver or the limits of all peers forbid it now."""
+        if self._transport is None:
+            return
+        if self._is_paused or self.progress.is_stopped:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    @property
+    def has_half_a_frame(self) -> bool:
+        """Whether a part of a frame has arrived, and the rest is missing."""
+        return bool(self._rest) and not self._is_paused
+
     def _go_on(self) -> None:
         if self._rest and not self._is_paused:
             self._hand_over(memoryview(self._rest))
-        self._receive_or_not()
+        self.receive_or_not()
 
     def _hand_over(self, data: memoryview) -> None:
         """Hand over the frames of these bytes, until none is left or `pause` is called.  What is
@@ -190,7 +200,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """
         assert self._on_bodies is not None
         at = 0
-        while not (self._is_paused or self._is_ending):
+        while not (self._is_paused or self.is_ending):
             try:
                 bodies, end = split_frames(data, at, self._peers.largest_body)
             except ValueError:
@@ -199,9 +209,7 @@ class FrameConnection(asyncio.BufferedProtocol):
                 break
             if not bodies:
                 break
-            if self._is_silent:
-                self._is_silent = False
-                self._peers.spoke(self)
+            self._peers.received_a_frame(self)
             at = end
             self._on_bodies(bodies)
         self._keep(data, at)
@@ -217,60 +225,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._needed = LENGTH_SIZE
         if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]
-        self._half_since = self._loop.time()
+        self.progress.begin_frame()
         self._hold()
-
-    def _receive_or_not(self) -> None:
-        if self._transport is None:
-            return
-        if self._is_paused or self._stopped_at is not None:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    # Limits over all connections
-
-    @property
-    def has_half_a_frame(self) -> bool:
-        """Whether a part of a frame has arrived, and the rest is missing."""
-        return bool(self._rest) and not self._is_paused
-
-    def behind_since(self, now: float) -> float | None:
-        """When the other end fell behind, in sending a frame or in reading; None: it did not."""
-        moved = self._moved_bytes - self.unsent_bytes
-        if moved - self._moved_before >= PROGRESS_BYTES:
-            self._half_since = self._unsent_since = now
-        self._moved_before = moved
-        half = [self._half_since] if self.has_half_a_frame and self._stopped_at is None else []
-        return min([*half, self._unsent_since] if self._is_unsent else half, default=None)
-
-    def is_overdue(self, now: float) -> bool:
-        """Whether the rest of a frame, or reading the last bytes, is overdue."""
-        half_s = now - self._half_since if self.has_half_a_frame else 0.0
-        last_s = now - self._unsent_since if self._is_unsent and self._is_ending else 0.0
-        return max(half_s, last_s) >= FRAME_TIMEOUT_S
-
-    def may_receive(self, may: bool) -> None:
-        """Allow or stop receiving the rest of a frame; time while stopped does not count as
-        late.
-        """
-        if may and self._stopped_at is not None:
-            self._half_since += self._loop.time() - self._stopped_at
-            self._stopped_at = None
-            self._receive_or_not()
-        elif not may and self._stopped_at is None and self.has_half_a_frame:
-            self._stopped_at = self._loop.time()
-            self._receive_or_not()
-
-    def has_room(self) -> None:
-        """Call the callbacks that wait to write: there may be room again."""
-        for on_writable in self._when_writable:
-            on_writable()
-
-    def drop(self) -> None:
-        """End the connection now, and drop everything held for it."""
-        if self._transport is not None:
-            self._transport.abort()
 
     def _hold(self) -> None:
         self._peers.hold(self, len(self._rest) + self.unsent_bytes)
@@ -291,6 +247,11 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
+    def drop(self) -> None:
+        """End the connection now, and drop everything held for it."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def when_closed(self, on_close: OnClose) -> None:
         """Also call this once, when the connection is gone."""
         self._when_closed.append(on_close)
@@ -299,17 +260,13 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Called by asyncio when TCP is down, for any reason."""
         self._transport = None
         # Transport and connection refer to each other: their memory would wait for the collector.
-        self._rest, self._is_unsent = bytearray(), False
+        self._rest = bytearray()
         self._peers.closed(self)
         # Cleared first: an action may close the connection, and each is called once.
         when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
         for on_close in when_closed:
             on_close()
         self._on_bodies = None
-
-    @property
-    def _is_ending(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
 
 
 class TcpNetwork:

@@ -7,12 +7,16 @@ are here:
     memory       while more than `most_memory_mb` is held, no connection is writable, and only the
                  oldest half frame receives more bytes.  Peers that have been behind for
                  `PATIENCE_S` are dropped, those behind longest first, until there is room
-    time         a peer that has been behind with a frame for half a minute is dropped
+    time         a peer that has been behind with a frame for `FRAME_TIMEOUT_S`, or with reading
+                 the last bytes of a closed connection, is dropped
     connections  one above `most_connections` replaces the oldest one that never sent a frame;
                  if all have sent one, the new one is dropped
 
-A peer is behind while half a frame of it is held, or it has unread answers, and it moves less than
-64 KiB in a second.
+A peer is behind while half a frame of it is held, or it leaves bytes unread.  One that moves
+`PROGRESS_BYTES` between two checks, a second apart, has caught up.
+
+A connection splits frames (`labkit.worlds.live.net`).  It reports what it moves and what it holds,
+and stops receiving, or ends, when it is told to.
 
 In BookKeeper: `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` bound what
 a connection and a thread hold back; nothing bounds all connections together.
@@ -34,6 +38,11 @@ from labkit.worlds.live.host.heap import give_back_freed_memory
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
+"""How long a peer may be behind while all peers together hold too much."""
+FRAME_TIMEOUT_S = 30.0
+"""How long a peer may be behind with the rest of a frame."""
+PROGRESS_BYTES = 64 * 1024
+"""A peer that moves this many bytes between two checks is not behind."""
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
 _LOOK_INTERVAL_S = 1.0
@@ -70,21 +79,102 @@ class PeerLimits:
                 )
 
 
+class PeerProgress:
+    """Since when the other end of one connection has been behind: in sending the rest of a frame,
+    and in reading.
+    """
+
+    def __init__(self) -> None:
+        self.moved_bytes = 0
+        """Bytes received and written in all."""
+        self._moved_before = 0
+        """That number, without what was unread, at the last check."""
+        self._loop = asyncio.get_running_loop()
+        self._frame_since = 0.0
+        """If half a frame has come: since when it has waited for the rest."""
+        self._unread_since: float | None = None
+        """None: it has read all bytes."""
+        self._stopped_since: float | None = None
+        """None: its bytes are received."""
+
+    def begin_frame(self) -> None:
+        """A part of a frame has come; the rest is missing from now on."""
+        self._frame_since = self._loop.time()
+
+    def stop_frame(self) -> None:
+        """The rest is not received for now; that time does not count as late."""
+        self._stopped_since = self._loop.time()
+
+    def resume_frame(self) -> None:
+        """The rest is received again."""
+        if self._stopped_since is not None:
+            self._frame_since += self._loop.time() - self._stopped_since
+            self._stopped_since = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the rest of a frame is not received for now."""
+        return self._stopped_since is not None
+
+    def leave_unread(self) -> None:
+        """Bytes are unread from now on."""
+        self._unread_since = self._loop.time()
+
+    def read_all(self) -> None:
+        """No byte is unread."""
+        self._unread_since = None
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes are unread."""
+        return self._unread_since is not None
+
+    def behind_since(self, now: float, *, half_a_frame: bool, unread_bytes: int) -> float | None:
+        """When it fell behind; None: it did not, or has moved `PROGRESS_BYTES` since the last call.
+        `half_a_frame`: whether the rest of a frame is missing.
+        """
+        moved = self.moved_bytes - unread_bytes
+        if moved - self._moved_before >= PROGRESS_BYTES:
+            self._frame_since = now
+            if self._unread_since is not None:
+                self._unread_since = now
+        self._moved_before = moved
+        since = [self._frame_since] if half_a_frame and not self.is_stopped else []
+        if self._unread_since is not None:
+            since.append(self._unread_since)
+        return min(since, default=None)
+
+    def is_overdue(self, now: float, *, half_a_frame: bool, is_ending: bool) -> bool:
+        """Whether the rest of a frame is overdue, or reading the last bytes of a connection that
+        was closed.
+        """
+        since = [self._frame_since] if half_a_frame else []
+        if is_ending and self._unread_since is not None:
+            since.append(self._unread_since)
+        return any(now - each >= FRAME_TIMEOUT_S for each in since)
+
+
 class Peer(Protocol):
     """One of many connections, as these limits see it."""
+
+    @property
+    def progress(self) -> PeerProgress:
+        """What the connection reports of its other end."""
 
     @property
     def has_half_a_frame(self) -> bool:
         """Whether a part of a frame has arrived, and the rest is missing."""
 
-    def behind_since(self, now: float) -> float | None:
-        """The time since which its peer is behind; None if it is not.  Called once a second."""
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits for the other end to read."""
 
-    def is_overdue(self, now: float) -> bool:
-        """Whether its peer has been behind for longer than is allowed."""
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was closed; what is unsent may still leave."""
 
-    def may_receive(self, may: bool) -> None:
-        """Allow it to receive the rest of a frame, or stop that."""
+    def receive_or_not(self) -> None:
+        """Called when `progress.is_stopped` has changed."""
 
     def has_room(self) -> None:
         """Called when all peers together are below their limit again."""
@@ -124,7 +214,7 @@ class Peers:
             others = (other for other in self._silent if other is not peer)
             self._drop(next(others, peer), "there are too many")
 
-    def spoke(self, peer: Peer) -> None:
+    def received_a_frame(self, peer: Peer) -> None:
         """Called when a connection has received a complete frame."""
         self._silent.pop(peer, None)
 
@@ -164,11 +254,15 @@ class Peers:
             # complete.
             front = next((peer for peer in self._held if peer.has_half_a_frame), None)
             for peer in self._held:
-                peer.may_receive(peer is front)
+                if peer is front:
+                    _resume(peer)
+                elif peer.has_half_a_frame and not peer.progress.is_stopped:
+                    peer.progress.stop_frame()
+                    peer.receive_or_not()
         elif was_full:
             # A copy: a peer that is allowed to send again may end its connection.
             for peer in list(self._all):
-                peer.may_receive(True)
+                _resume(peer)
                 peer.has_room()
 
     # Peers that are behind
@@ -182,8 +276,10 @@ class Peers:
         behind: list[tuple[float, Peer]] = []
         # A copy: dropping a peer removes it from the dictionary.
         for peer in list(self._held):
-            since = peer.behind_since(now)
-            if peer.is_overdue(now):
+            half = peer.has_half_a_frame
+            unread_bytes = peer.unsent_bytes
+            since = peer.progress.behind_since(now, half_a_frame=half, unread_bytes=unread_bytes)
+            if peer.progress.is_overdue(now, half_a_frame=half, is_ending=peer.is_ending):
                 self._drop(peer, "the rest of a frame did not come")
             elif since is not None:
                 behind.append((since, peer))
@@ -208,3 +304,9 @@ class Peers:
         peer.drop()
         if self._looking is None:
             self._look_later()
+
+
+def _resume(peer: Peer) -> None:
+    if peer.progress.is_stopped:
+        peer.progress.resume_frame()
+        peer.receive_or_not()

@@ -196,10 +196,6 @@ EQUIVALENT: dict[str, str] = {
         ),
         "The first request of a turn sets it before any request takes it.",
     ),
-    "labkit/system/client/protocol/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
-    " self._fencing.clear() -> (dropped)": (
-        "A key for which nobody waits is taken out before a read with this key is asked."
-    ),
     "labkit/system/client/protocol/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
         "A txnId only has to differ from those before it."
     ),
@@ -217,7 +213,7 @@ EQUIVALENT: dict[str, str] = {
         "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
     "labkit/system/client/ensemble_change.py EnsembleChange.start: boundary:"
-    " self._loop.time() >= self._look_again_at -> self._loop.time() > self._look_again_at": (
+    " self._loop.time() >= self._retry_at -> self._loop.time() > self._retry_at": (
         "At the very moment or at the add after it: it looks once a second."
     ),
     "labkit/system/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (

@@ -12,8 +12,8 @@ from tests.system.bookie.in_process import Node, running
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
     """A bookie whose disk works as soon as it is asked to."""
     async with running(tmp_path) as (node, _):
-        node.journal.let_go(10_000)
-        node.flush.let_go(10_000)
+        node.journal.release(10_000)
+        node.flush.release(10_000)
         yield node
 
 

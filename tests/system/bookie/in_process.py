@@ -29,7 +29,7 @@ class HeldDisk:
         await self._may_go.acquire()
         return call()
 
-    def let_go(self, calls: int = 1) -> None:
+    def release(self, calls: int = 1) -> None:
         for _ in range(calls):
             self._may_go.release()
 
@@ -93,7 +93,6 @@ class Node:
         self.store = LedgerStore(disks, [RealDisk(folder / "ledgers")], config, recorder, 1)
         self.bookie = Bookie(
             self.store,
-            recorder,
             [journal.run for journal in self.journals],
             self.flush.run,
             flush_interval_ms,

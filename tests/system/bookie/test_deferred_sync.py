@@ -20,7 +20,7 @@ async def test_a_deferred_add_is_answered_after_the_write_and_before_the_sync(he
     add = client.add(1, 0, deferred=True)
     await until(lambda: held.journal.held)
     assert client.answers == {}
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, add) == [pb.EOK]
     assert ("journal.synced", 0) not in held.kinds()
     assert held.store.journals[0].synced.offset == 0
@@ -28,7 +28,7 @@ async def test_a_deferred_add_is_answered_after_the_write_and_before_the_sync(he
 
 async def test_adds_that_are_all_deferred_cost_no_sync(held: Node) -> None:
     client = V3(held)
-    held.journal.let_go(1000)
+    held.journal.release(1000)
     for entry_id in range(5):
         assert await answered(client, client.add(1, entry_id, deferred=True)) == [pb.EOK]
     calls = len(held.journal.held)
@@ -39,12 +39,12 @@ async def test_adds_that_are_all_deferred_cost_no_sync(held: Node) -> None:
 
 async def test_force_is_answered_once_what_came_before_it_is_synced(held: Node) -> None:
     client = V3(held)
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, client.add(1, 0, deferred=True)) == [pb.EOK]
     force = client.force(1)
     await until(lambda: len(held.journal.held) == 2)
     assert force not in client.answers
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, force) == [pb.EOK]
     assert ("journal.synced", 0) in held.kinds()
     assert held.store.journals[0].synced.offset > 512
@@ -55,10 +55,10 @@ async def test_force_in_the_same_receive_covers_the_add_before_it(held: Node) ->
     add = pb.AddRequest(ledgerId=1, entryId=0, masterKey=KEY, body=entry(1, 0), writeFlags=1)
     force = pb.ForceLedgerRequest(ledgerId=1)
     client.send(encode_request(pb.ADD_ENTRY, 71, add), encode_request(pb.FORCE_LEDGER, 72, force))
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, 71) == [pb.EOK]
     assert 72 not in client.answers
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, 72) == [pb.EOK]
 
 
@@ -70,7 +70,7 @@ async def test_force_with_nothing_to_sync_is_answered(held: Node) -> None:
 
 async def test_an_add_without_the_flag_syncs_the_deferred_ones_before_it(held: Node) -> None:
     client = V3(held)
-    held.journal.let_go(100)
+    held.journal.release(100)
     assert await answered(client, client.add(1, 0, deferred=True)) == [pb.EOK]
     assert await answered(client, client.add(2, 0)) == [pb.EOK]
     assert [entry for kind, entry in held.kinds() if kind == "journal.synced"] == [0, 0]
@@ -80,7 +80,7 @@ async def test_deferred_adds_are_reported_as_synced_once_and_by_the_sync_that_co
     held: Node,
 ) -> None:
     client = V3(held)
-    held.journal.let_go(100)
+    held.journal.release(100)
 
     def synced() -> list[tuple[int, int]]:
         return [(row.entry, row.size) for row in held.rows if row.kind == "journal.synced"]
@@ -97,7 +97,7 @@ async def test_deferred_adds_are_reported_as_synced_once_and_by_the_sync_that_co
 async def test_recovery_waits_for_the_sync_whatever_its_flags_say(held: Node) -> None:
     client = V3(held)
     add = client.add(1, 0, deferred=True, recovery=True)
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, add) == [pb.EOK]
     assert held.store.journals[0].synced.offset > 512
 
@@ -107,7 +107,7 @@ async def test_a_journal_file_is_synced_before_the_next_one_begins(tmp_path: Pat
         journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_alignment_size=4096
     )
     async with running(tmp_path, config=config) as (node, _):
-        node.journal.let_go(10_000)
+        node.journal.release(10_000)
         client = V3(node)
         journal = node.store.journals[0]
         while journal.append().file_id == 1:
@@ -124,7 +124,7 @@ async def test_a_journal_that_cannot_be_synced_answers_no_force(
         raise OSError(errno.EIO, "Input/output error")
 
     client = V3(held)
-    held.journal.let_go(10)
+    held.journal.release(10)
     assert await answered(client, client.add(1, 0, deferred=True)) == [pb.EOK]
     monkeypatch.setattr(held.store.journals[0], "sync", fail)
     force = client.force(1)

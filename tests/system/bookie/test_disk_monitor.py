@@ -38,7 +38,6 @@ class Watched:
             self.store,
             lambda: dict(zip(("/l1", "/l2"), self.usages, strict=True)),
             config,
-            recorder,
             lambda read_only, _: self.told.append(read_only),
             self.spaces.append,
         )

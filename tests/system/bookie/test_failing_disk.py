@@ -27,7 +27,7 @@ async def test_failed_journal_ends_the_bookie_and_answers_nothing(
         send(add(1, 0))
         await until(lambda: node.journal.held)
         send(add(1, 1))
-        node.journal.let_go(2)
+        node.journal.release(2)
         await asyncio.wait((task,))
         with pytest.raises(OSError, match="Input/output error"):
             task.result()
@@ -46,7 +46,7 @@ async def test_failed_sync_is_not_repeated_and_what_was_acked_before_it_is_kept(
     async with running(tmp_path) as (node, task):
         connection, send = node.connect()
         send(add(1, 0))
-        node.journal.let_go(1000)
+        node.journal.release(1000)
         await until(lambda: connection.writes)
         with monkeypatch.context() as failing_disk:
             failing_disk.setattr(RealFile, "sync", fail)
@@ -72,8 +72,8 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
         monkeypatch.setattr(node.store, "flush", fail)
         _, send = node.connect()
         send(add(1, 0))
-        node.journal.let_go()
-        node.flush.let_go()
+        node.journal.release()
+        node.flush.release()
         await asyncio.wait((task,))
         with pytest.raises(OSError, match="Input/output error"):
             task.result()
@@ -86,8 +86,8 @@ async def test_a_foreign_file_ends_the_bookie_and_is_named(tmp_path: Path) -> No
         (tmp_path / "journal" / "current" / "copy of 1.txn").write_bytes(b"")
         _, send = node.connect()
         send(add(1, 0))
-        node.journal.let_go()
-        node.flush.let_go()
+        node.journal.release()
+        node.flush.release()
         await asyncio.wait((task,))
         with pytest.raises(StorageDamagedException, match=r"copy of 1\.txn is not a file of this"):
             task.result()
@@ -107,12 +107,12 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
         with monkeypatch.context() as full_disk:
             full_disk.setattr(node.store, "flush", fail)
             send(add(1, 0, bytes(100)))
-            node.journal.let_go()
+            node.journal.release()
             await until(lambda: node.flush.held and connection.writes)
             send(add(1, 1, bytes(100)))
-            node.journal.let_go()
+            node.journal.release()
             await until(lambda: len(connection.writes) == 2)
-            node.flush.let_go(2)
+            node.flush.release(2)
             await until(lambda: len(node.flush.held) == 3)
             # Who was held back as the memtable was full again is refused now, and can read.
             assert connection.calls == ["pause", "resume"]
@@ -121,7 +121,7 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
             found = [answer(2, 0, 1, n, entry(1, n, bytes(100))) for n in (0, 1)]
             assert connection.writes[2:] == [bodies(added(1, 2, code=105), *found)]
             assert node.store.marks[0] == mark
-        node.flush.let_go(1000)
+        node.flush.release(1000)
         await until(lambda: node.store.marks[0] == node.store.journals[0].synced)
         await until(lambda: node.told_of_space == [False, True])
         assert not node.bookie.read_only

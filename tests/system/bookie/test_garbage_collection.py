@@ -25,7 +25,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.garbage import Copied
-from labkit.system.trace.recorder import Recorder, Row
+from labkit.system.trace.recorder import Row
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.bookie.raw import KEY, entry
 from tests.system.storage.support import SMALL, open_store
@@ -52,9 +52,8 @@ class Collecting:
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        recorder = Recorder("bookie-1", lambda: 0)
-        recorder.listen(self.rows.extend)
         self.store = open_store(self.folder, replace(SMALL, log_size_limit=2048))
+        self.store.recorder.listen(self.rows.extend)
         for entry_id in range(4):
             for ledger_id in (KEPT, GONE):
                 data = entry(ledger_id, entry_id, bytes(1000))
@@ -62,7 +61,7 @@ class Collecting:
             self.store.commit()
             self.store.checkpoint()
         self.garbage = GarbageCollection(
-            self.store, self.ask, self.drop_overreplicated, self.run_here, self.config, recorder
+            self.store, self.ask, self.drop_overreplicated, self.run_here, self.config
         )
 
     async def ask(self) -> list[int]:

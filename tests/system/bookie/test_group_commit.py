@@ -23,7 +23,7 @@ async def test_no_add_is_answered_before_the_journal_is_synced(tmp_path: Path) -
         send(add(1, 0))
         await until(lambda: node.journal.held)
         assert connection.writes == []
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(added(1, 0))]
         assert node.store.journals[0].synced.offset > 512
@@ -44,7 +44,7 @@ async def test_adds_that_come_during_a_sync_share_the_next_one(tmp_path: Path) -
         await until(lambda: len(node.journal.held) == 1)
         for entry_id in range(1, 50):
             send(add(1, entry_id))
-        node.journal.let_go(2)
+        node.journal.release(2)
         await until(lambda: len(connection.writes) == 2)
         assert len(node.journal.held) == 2
         assert connection.writes[0] == bodies(added(1, 0))
@@ -58,7 +58,7 @@ async def test_every_client_of_a_group_gets_its_own_answers_in_one_write(tmp_pat
         (one, send_one), (other, send_other) = node.connect(), node.connect()
         send_one(add(1, 0), add(1, 1))
         send_other(add(2, 0))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: one.writes and other.writes)
         assert one.writes == [bodies(added(1, 0), added(1, 1))]
         assert other.writes == [bodies(added(2, 0))]
@@ -70,7 +70,7 @@ async def test_fencing_read_waits_for_the_sync_even_if_it_finds_nothing(tmp_path
         send(read_request(1, -1, FENCE, KEY))
         await until(lambda: node.journal.held)
         assert connection.writes == []
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(answer(2, 2, 1, -1))]
 
@@ -79,7 +79,7 @@ async def test_add_after_a_fence_of_the_same_receive_is_refused(tmp_path: Path) 
     async with running(tmp_path) as (node, _):
         connection, send = node.connect()
         send(add(1, 0), read_request(1, 0, FENCE, KEY), add(1, 1), add(1, 1, flags=RECOVERY_ADD))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: len(connection.writes) == 2)
         refused, durable = connection.writes
         assert refused == bodies(added(1, 1, FENCED))
@@ -92,7 +92,7 @@ async def test_fencing_read_is_not_reported_as_an_add(tmp_path: Path) -> None:
         connection, send = node.connect()
         node.rows.clear()
         send(read_request(1, 5, FENCE, KEY))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert node.kinds() == [
             ("journal.key_appended", -1),
@@ -107,13 +107,13 @@ async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) ->
     async with running(tmp_path, config=config) as (node, _):
         connection, send = node.connect()
         send(add(1, 0))
-        node.journal.let_go(2)
+        node.journal.release(2)
         await until(lambda: node.flush.held and connection.writes)
         send(add(1, 1))
         await until(lambda: len(connection.writes) == 2)
         send(read_request(1, 0))
         assert connection.writes[2] == bodies(answer(2, 0, 1, 0, entry(1, 0)))
-        node.flush.let_go()
+        node.flush.release()
         await until(lambda: ("memtable.flushed", -1) in node.kinds())
         await until(lambda: not node.store.is_in_memory(1, 0))
         send(read_request(1, 0))
@@ -123,9 +123,9 @@ async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) ->
 async def test_checkpoint_is_made_when_the_flush_interval_has_passed(tmp_path: Path) -> None:
     async with running(tmp_path, flush_interval_ms=1) as (node, _):
         connection, send = node.connect()
-        node.flush.let_go(1000)
+        node.flush.release(1000)
         send(add(1, 0))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         synced = node.store.journals[0].synced
         await until(lambda: node.store.marks[0] == synced)
@@ -146,7 +146,7 @@ async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_pat
         # The ledger's key record and two adds: three records, and more than three are wanted.
         assert not node.journal.held
         send(add(5, 2))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(added(5, 0), added(5, 1), added(5, 2))]
 
@@ -154,7 +154,7 @@ async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_pat
 async def test_each_group_waits_for_its_own_company(tmp_path: Path) -> None:
     async with running(tmp_path, config=NEVER_ALONE) as (node, _):
         connection, send = node.connect()
-        node.journal.let_go(10)
+        node.journal.release(10)
         send(*(add(5, entry_id) for entry_id in range(4)))
         await until(lambda: connection.writes)
         send(add(5, 4), add(5, 5), add(5, 6))
@@ -173,7 +173,7 @@ async def test_a_group_that_waits_for_company_is_written_when_its_time_is_up(
     async with running(tmp_path, config=config) as (node, _):
         connection, send = node.connect()
         send(add(5, 0))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(added(5, 0))]
 
@@ -207,8 +207,8 @@ async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one
         assert connection.calls == []
         send(add(5, 1, bytes(100)))
         assert connection.calls == ["pause"]
-        node.flush.let_go(2)
-        node.journal.let_go(2)
+        node.flush.release(2)
+        node.journal.release(2)
         await until(lambda: connection.calls == ["pause", "resume"])
 
 
@@ -219,7 +219,7 @@ async def test_a_read_only_bookie_takes_only_adds_of_high_priority(tmp_path: Pat
         send(add(5, 0))
         assert connection.writes == [bodies(added(5, 0, code=105))]
         send(add(5, 0, flags=RECOVERY_ADD | 4))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: len(connection.writes) == 2)
         assert connection.writes[1] == bodies(added(5, 0))
 
@@ -229,7 +229,7 @@ async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_togethe
 ) -> None:
     async with running(tmp_path) as (node, _):
         connection, send = node.connect()
-        node.journal.let_go(1000)
+        node.journal.release(1000)
         send(add(5, 0), add(5, 1), read_request(5, -1, FENCE, KEY))
         await until(lambda: connection.writes)
         log = TraceLog()
@@ -249,7 +249,7 @@ async def test_each_add_of_a_group_is_reported_at_its_own_place_in_the_journal(
 ) -> None:
     async with running(tmp_path) as (node, _):
         connection, send = node.connect()
-        node.journal.let_go()
+        node.journal.release()
         sizes = [0, 3, 50]
         send(*(add(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)), add(6, 0))
         await until(lambda: connection.writes)

@@ -44,7 +44,7 @@ async def test_adds_of_all_ledgers_of_a_receive_are_stored_and_answered_in_their
         connection, send = node.connect()
         ids = [(1, 0), (2, 0), (1, 1), (3, 7), (2, 1)]
         send(*(add(*each) for each in ids))
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(*(added(*each) for each in ids))]
         assert [node.store.entry_ids(ledger_id) for ledger_id in (1, 2, 3)] == [[0, 1], [0, 1], [7]]
@@ -60,7 +60,7 @@ async def test_a_fenced_ledger_refuses_its_own_adds_of_a_receive_and_no_others(
         node.store.fence(2, KEY)
         send(add(1, 0), add(2, 0), add(3, 0), add(2, 1), add(1, 1))
         assert connection.writes == [bodies(*(answer(1, FENCED, 2, entry) for entry in (0, 1)))]
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: len(connection.writes) == 2)
         assert connection.writes[1] == bodies(added(1, 0), added(1, 1), added(3, 0))
         assert node.store.entry_ids(2) == []
@@ -72,7 +72,7 @@ async def test_recovery_adds_of_a_receive_reach_a_fenced_ledger(tmp_path: Path) 
         node.store.fence(2, KEY)
         send(add(2, 0), add(2, 1, flags=RECOVERY_ADD), add(1, 0))
         assert connection.writes == [bodies(answer(1, FENCED, 2, 0))]
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: len(connection.writes) == 2)
         assert node.store.entry_ids(2) == [1]
         assert node.store.entry_ids(1) == [0]
@@ -84,7 +84,7 @@ async def test_another_key_is_refused_for_its_ledger_alone(tmp_path: Path) -> No
         node.store.fence(2, OTHER_KEY)
         send(add(1, 0), add(2, 0))
         assert connection.writes == [bodies(answer(1, Code.UNAUTHORIZED, 2, 0))]
-        node.journal.let_go()
+        node.journal.release()
         await until(lambda: len(connection.writes) == 2)
         assert connection.writes[1] == bodies(added(1, 0))
 
@@ -138,7 +138,7 @@ def batch_read(request: BatchReadRequest) -> bytes:
 async def stored(node: Node, count: int) -> None:
     writer, send = node.connect()
     send(*(add(1, entry_id) for entry_id in range(count)))
-    node.journal.let_go()
+    node.journal.release()
     await until(lambda: writer.writes)
 
 
@@ -186,7 +186,7 @@ async def test_a_fencing_batch_read_is_answered_once_the_fence_is_synced(held: N
     request = batch(0, 2, FENCE, KEY)
     ask(batch_read(request), add(1, 2))
     assert connection.writes == [bodies(added(1, 2, FENCED))]
-    held.journal.let_go()
+    held.journal.release()
     await until(lambda: len(connection.writes) == 2)
     found = [entry(1, entry_id) for entry_id in (0, 1)]
     assert connection.writes[1] == [batch_answer(request, Code.OK, found)]
@@ -204,7 +204,7 @@ async def test_a_fence_with_another_key_is_refused_at_once(held: Node, key: byte
     ]
     connection.writes.clear()
     ask(add(1, 1))
-    held.journal.let_go()
+    held.journal.release()
     await until(lambda: connection.writes)
     assert connection.writes == [bodies(added(1, 1))]
 

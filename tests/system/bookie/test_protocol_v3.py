@@ -11,7 +11,6 @@ from labkit.system.bookie.node import Bookie
 from labkit.system.model.availability import decode_availability
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire_v3 import encode_request
-from labkit.system.trace.recorder import Recorder
 from tests.system.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.system.bookie.raw import KEY
 from tests.system.bookie.raw import add as add_v2
@@ -100,7 +99,7 @@ async def test_no_add_is_answered_before_the_journal_is_synced(held: Node) -> No
     adds = [client.add(1, entry_id) for entry_id in range(3)]
     await until(lambda: held.journal.held)
     assert client.answers == {}
-    held.journal.let_go(3)
+    held.journal.release(3)
     assert await answered(client, *adds) == [pb.EOK] * 3
     response = client.answers[adds[2]].addResponse
     assert (response.status, response.ledgerId, response.entryId) == (pb.EOK, 1, 2)
@@ -110,7 +109,7 @@ async def test_all_adds_of_one_receive_are_answered_in_one_write(held: Node) -> 
     client = V3(held)
     adds = [pb.AddRequest(ledgerId=1, entryId=n, masterKey=KEY, body=entry(1, n)) for n in range(5)]
     client.send(*(encode_request(pb.ADD_ENTRY, 100 + n, add) for n, add in enumerate(adds)))
-    held.journal.let_go()
+    held.journal.release()
     await until(lambda: client.connection.writes)
     assert [len(write) for write in client.connection.writes] == [5]
 
@@ -198,14 +197,14 @@ async def test_a_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(
 
 async def test_no_answer_to_a_fencing_read_leaves_before_the_fence_is_synced(held: Node) -> None:
     client = V3(held)
-    held.journal.let_go()
+    held.journal.release()
     await answered(client, client.add(1, 0))
     asked = client.fence(1, 0), client.fence(1, 5), client.fence(2)
     await until(lambda: len(held.journal.held) == 2)
     assert not any(txn_id in client.answers for txn_id in asked)
-    held.journal.let_go()
+    held.journal.release()
     # Those that came while the first was written wait for the next sync.
-    held.journal.let_go()
+    held.journal.release()
     assert await answered(client, *asked) == [pb.EOK, pb.ENOENTRY, pb.ENOENTRY]
     found = client.found(asked[0])
     assert found.body == entry(1, 0)
@@ -214,7 +213,7 @@ async def test_no_answer_to_a_fencing_read_leaves_before_the_fence_is_synced(hel
 
 async def test_a_fence_survives_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path) as (node, _):
-        node.journal.let_go(10)
+        node.journal.release(10)
         client = V3(node)
         await answered(client, client.fence(404))
     async with running(tmp_path) as (node, _):
@@ -233,7 +232,7 @@ async def test_an_explicit_lac_is_answered_once_it_is_synced_and_survives_a_rest
         write = client.write_lac(1, 7)
         await until(lambda: node.journal.held)
         assert client.answers == {}
-        node.journal.let_go()
+        node.journal.release()
         assert await answered(client, write) == [pb.EOK]
     async with running(tmp_path) as (node, _):
         client = V3(node)
@@ -295,13 +294,13 @@ async def test_the_list_of_entries_has_those_in_memory_and_those_on_disk(node: N
 
 async def test_a_long_list_of_entries_delays_no_other_request(held: Node) -> None:
     client = V3(held)
-    held.journal.let_go(10)
+    held.journal.release(10)
     await answered(client, client.add(1, 0))
     list_entries = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
     listing = client.ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, list_entries)
     assert await answered(client, client.add(1, 1), client.read(1, 0)) == [pb.EOK, pb.EOK]
     assert client.status(listing) is None
-    held.flush.let_go()
+    held.flush.release()
     assert await answered(client, listing) == [pb.EOK]
 
 
@@ -309,7 +308,6 @@ async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> N
     disks = [node.journal.run], node.flush.run
     node.bookie = Bookie(
         node.store,
-        Recorder("bookie-1", lambda: 0),
         *disks,
         NEVER_MS,
         lambda _: None,

@@ -15,10 +15,10 @@ async def test_an_answer_waits_only_for_its_ledgers_journal(tmp_path: Path) -> N
         send(add(4, 0), add(5, 0))
         await until(lambda: all(journal.held for journal in node.journals))
         assert connection.writes == []
-        node.journals[1].let_go()
+        node.journals[1].release()
         await until(lambda: connection.writes)
         assert connection.writes == [bodies(added(5, 0))]
-        node.journals[0].let_go()
+        node.journals[0].release()
         await until(lambda: len(connection.writes) == 2)
         assert connection.writes[1] == bodies(added(4, 0))
 
@@ -32,5 +32,5 @@ async def test_an_add_with_deferred_sync_waits_for_the_write_of_that_journal(
         await until(lambda: node.journals[1].held)
         assert node.journals[0].held == []
         assert client.answers == {}
-        node.journals[1].let_go()
+        node.journals[1].release()
         assert await answered(client, added_there) == [pb.EOK]

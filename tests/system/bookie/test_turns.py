@@ -171,14 +171,14 @@ async def test_what_a_client_asked_for_is_forgotten_when_it_is_gone(node: Node) 
 
 
 async def test_few_fencing_reads_are_done_while_the_journal_is_slow(held: Node) -> None:
-    held.journal.let_go()
+    held.journal.release()
     await large_entry(held)
     reader, ask = held.connect()
     ask(*[read(1, 0, FENCE, KEY)] * COUNT)
     await some_turns()
     fences = held.kinds().count(("ledger.fenced", -1))
     assert 1 <= fences <= 1 + MOST_OWED // len(LARGE)
-    held.journal.let_go(10 * COUNT)
+    held.journal.release(10 * COUNT)
     await until(lambda: len(answers(reader)) == COUNT)
     assert set(answers(reader)) == set(bodies(LARGE_ANSWER))
 
@@ -189,7 +189,7 @@ async def test_few_explicit_lacs_are_kept_while_the_journal_is_slow(held: Node) 
     await some_turns()
     appended = held.kinds().count(("journal.lac_appended", -1))
     assert 1 <= appended <= MOST_OWED // REQUEST_COST
-    held.journal.let_go(1000)
+    held.journal.release(1000)
     assert len(await answered(client, *tells)) == 1000
 
 

@@ -242,7 +242,7 @@ async def test_failure_after_the_quorum_waits_for_the_next_add() -> None:
 async def test_without_a_spare_bookie_the_writer_goes_on_and_looks_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("labkit.system.client.ensemble_change._LOOK_AGAIN_AFTER_S", 0.02)
+    monkeypatch.setattr("labkit.system.client.ensemble_change._RETRY_AFTER_S", 0.02)
     script = Script(3, 3, 2, spares=1)
     b1, b2, b3, b4 = script.bookies
     path = "/ledgers/available/b4"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from labkit.system.client.protocol.protocol_v3 import KnownLac, News
+from labkit.system.client.protocol.protocol_v3 import KnownLac, LongPollResult
 from labkit.system.model.entry import encode_explicit_lac, make_digest
 from labkit.system.model.errors import BKNoSuchEntryException
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -18,10 +18,10 @@ class Played:
 
     def __init__(self) -> None:
         self.has_news = asyncio.Event()
-        self.news, self.known = News(-1, -1, b""), KnownLac(b"", b"")
+        self.news, self.known = LongPollResult(-1, -1, b""), KnownLac(b"", b"")
         self.poll_count = 0
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         assert (ledger_id, wait_s > 0) == (LEDGER, True)
         self.poll_count += 1
         await self.has_news.wait()
@@ -35,7 +35,7 @@ class Played:
 class Never(Played):
     """A bookie that has no entry of the ledger yet, so that nobody can wait there."""
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         self.poll_count += 1
         raise BKNoSuchEntryException
 
@@ -65,7 +65,7 @@ async def test_a_reader_that_waits_gets_the_entry_that_comes(
     waiting = asyncio.create_task(reader.read_last_add_confirmed_and_entry(1, 60.0))
     await until(lambda: played.poll_count == 3)
     assert not waiting.done()
-    played.news = News(1, 1, script.stored(1, numbered(2)[1], 0, 20))
+    played.news = LongPollResult(1, 1, script.stored(1, numbered(2)[1], 0, 20))
     played.known = KnownLac(b"", script.stored(2, numbered(3)[2], 1, 30))
     played.has_news.set()
     confirmed, entry = await waiting

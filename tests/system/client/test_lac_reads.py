@@ -10,7 +10,7 @@ import pytest
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.lac_reads import LacReads
-from labkit.system.client.protocol.protocol_v3 import KnownLac, News
+from labkit.system.client.protocol.protocol_v3 import KnownLac, LongPollResult
 from labkit.system.model.entry import (
     NO_ENTRY_ID,
     Entry,
@@ -37,10 +37,10 @@ LEDGER = 7
 class PlayedBookie:
     """Ends each long poll with `news`, and proves no more than `known`."""
 
-    news: News
+    news: LongPollResult
     known: KnownLac
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         assert ledger_id == LEDGER
         return self.news
 
@@ -76,17 +76,17 @@ def reads_of(metadata: LedgerMetadata, bookies: Sequence[PlayedBookie]) -> LacRe
 async def news(known: int, *bookies: PlayedBookie, wait_s: float = 60.0) -> tuple[int, int | None]:
     """The LastAddConfirmed that is believed, and the entry that came along."""
     metadata = metadata_of(len(bookies))
-    confirmed, entry = await reads_of(metadata, bookies).news(metadata, known, wait_s)
+    confirmed, entry = await reads_of(metadata, bookies).long_poll(metadata, known, wait_s)
     return confirmed, None if entry is None else entry.entry_id
 
 
 async def test_long_poll_that_says_more_than_its_bookie_proves_counts_for_what_is_proven() -> None:
-    bookie = PlayedBookie(News(9, 2, stored(2, 1)), KnownLac(b"", stored(3, 2)))
+    bookie = PlayedBookie(LongPollResult(9, 2, stored(2, 1)), KnownLac(b"", stored(3, 2)))
     assert await news(1, bookie) == (2, 2)
 
 
 async def test_a_bookie_that_proves_nothing_new_ends_a_long_poll_without_news() -> None:
-    bookie = PlayedBookie(News(9, NO_ENTRY_ID, b""), KnownLac(b"", stored(2, 1)))
+    bookie = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), KnownLac(b"", stored(2, 1)))
     assert await news(1, bookie) == (1, None)
 
 
@@ -100,26 +100,28 @@ async def test_a_bookie_that_proves_nothing_new_ends_a_long_poll_without_news() 
 )
 async def test_proof_with_a_wrong_digest_is_refused(known: KnownLac) -> None:
     with pytest.raises(BKDigestMatchException):
-        await news(1, PlayedBookie(News(9, NO_ENTRY_ID, b""), known))
+        await news(1, PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), known))
 
 
 async def test_entry_of_a_long_poll_counts_only_with_its_digest() -> None:
     explicit = encode_explicit_lac(LEDGER, 2, DIGEST)
     with pytest.raises(BKDigestMatchException):
-        await news(1, PlayedBookie(News(2, 2, damaged(stored(2, 1))), KnownLac(explicit, b"")))
+        await news(
+            1, PlayedBookie(LongPollResult(2, 2, damaged(stored(2, 1))), KnownLac(explicit, b""))
+        )
 
 
 async def test_bookie_that_proves_more_is_heard_beside_one_that_only_says_so() -> None:
-    liar = PlayedBookie(News(9, NO_ENTRY_ID, b""), KnownLac(b"", damaged(stored(10, 9))))
-    honest = PlayedBookie(News(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
+    liar = PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), KnownLac(b"", damaged(stored(10, 9))))
+    honest = PlayedBookie(LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
     assert await news(1, liar, honest) == (3, 2)
 
 
 class SlowBookie(PlayedBookie):
     """Its first poll ends with what the reader knew, as after a wait in vain."""
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
-        answer = News(previous_lac, NO_ENTRY_ID, b"") if self.polls == 0 else self.news
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
+        answer = LongPollResult(previous_lac, NO_ENTRY_ID, b"") if self.polls == 0 else self.news
         self.polls += 1
         return answer
 
@@ -127,7 +129,7 @@ class SlowBookie(PlayedBookie):
 
 
 async def test_a_bookie_whose_wait_was_in_vain_is_asked_again() -> None:
-    bookie = SlowBookie(News(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
+    bookie = SlowBookie(LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
     assert await news(1, bookie) == (3, 2)
     assert bookie.polls == 2
 
@@ -142,7 +144,7 @@ class FailingBookie(PlayedBookie):
     asked: list[tuple[float, float]] = field(default_factory=list)
     takes_s: float = 0.0
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         self.asked.append((round(asyncio.get_running_loop().time(), 3), round(wait_s, 3)))
         await asyncio.sleep(min(self.takes_s, wait_s))
         if self.errors:
@@ -155,8 +157,8 @@ class FailingBookie(PlayedBookie):
         return self.known
 
 
-TOLD = News(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3))
-NOTHING = News(1, NO_ENTRY_ID, b""), KnownLac(b"", b"")
+TOLD = LongPollResult(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3))
+NOTHING = LongPollResult(1, NO_ENTRY_ID, b""), KnownLac(b"", b"")
 SILENT, LACKS = BKTimeoutException("no answer"), BKNoSuchEntryException("it has nothing")
 
 

@@ -18,11 +18,11 @@ def test_a_bookie_that_fails_often_enough_in_the_interval_is_put_aside_for_the_t
     quarantine = Quarantine(threshold=3, interval_s=10.0, time_s=60.0)
     for now in (0.0, 6.0, 12.0):
         quarantine.count("b1", FAILED, now)
-        assert quarantine.inmates(now) == []
+        assert quarantine.quarantined(now) == []
     quarantine.count("b1", FAILED, 16.0)
     quarantine.count("b2", FAILED, 16.0)
-    assert quarantine.inmates(16.0) == quarantine.inmates(75.9) == ["b1"]
-    assert quarantine.inmates(76.0) == []
+    assert quarantine.quarantined(16.0) == quarantine.quarantined(75.9) == ["b1"]
+    assert quarantine.quarantined(76.0) == []
 
 
 @pytest.mark.parametrize(
@@ -39,19 +39,19 @@ def test_a_bookie_that_is_known_to_take_nothing_is_not_put_aside(
 ) -> None:
     quarantine = Quarantine(threshold=1, interval_s=10.0, time_s=60.0)
     quarantine.count("b1", error, 0.0)
-    assert quarantine.inmates(0.0) == inmates
+    assert quarantine.quarantined(0.0) == inmates
 
 
 def test_failures_of_several_bookies_are_counted_apart() -> None:
     quarantine = Quarantine(threshold=2, interval_s=10.0, time_s=60.0)
     for bookie in ("b1", "b2", "b3", "b2"):
         quarantine.count(bookie, FAILED, 1.0)
-    assert quarantine.inmates(1.0) == ["b2"]
+    assert quarantine.quarantined(1.0) == ["b2"]
 
 
 def test_a_bookie_that_fails_on_in_quarantine_stays_longer() -> None:
     quarantine = Quarantine(threshold=2, interval_s=10.0, time_s=60.0)
     for now in (0.0, 1.0, 5.0):
         quarantine.count("b1", FAILED, now)
-    assert quarantine.inmates(64.9) == ["b1"]
-    assert quarantine.inmates(65.0) == []
+    assert quarantine.quarantined(64.9) == ["b1"]
+    assert quarantine.quarantined(65.0) == []

@@ -90,7 +90,7 @@ async def test_metadata_that_change_before_they_arrive_are_read_again(
 
     monkeypatch.setattr(manager, "read", read_late)
     reader = script.reader()
-    await reader.learn_the_end()
+    await reader.check_closed()
     assert not reader.is_watching
 
 

@@ -13,7 +13,7 @@ import pytest
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.model.wire import MAX_FRAME_SIZE
-from labkit.worlds.live import net, peers
+from labkit.worlds.live import peers
 from labkit.worlds.live.net import LOOPBACK, FrameConnection, listen, port_of
 from labkit.worlds.live.peers import PeerLimits, Peers
 from tests.until import until
@@ -161,7 +161,7 @@ async def test_half_a_frame_ends_its_connection_when_its_time_is_up(
             slow.writers[0].write(b"x")
             await asyncio.sleep(0.01)
         assert server.closed_count == 0
-        monkeypatch.setattr(net, "FRAME_TIMEOUT_S", 0.0)
+        monkeypatch.setattr(peers, "FRAME_TIMEOUT_S", 0.0)
         await until(lambda: server.closed_count == 1)
         assert server.connections[0].is_writable
 
@@ -174,7 +174,7 @@ async def test_half_a_frame_that_the_server_keeps_waiting_ends_nothing(
         await client.send(HALF)
         await until(lambda: server.connections)
         server.connections[0].pause()
-        monkeypatch.setattr(net, "FRAME_TIMEOUT_S", 0.0)
+        monkeypatch.setattr(peers, "FRAME_TIMEOUT_S", 0.0)
         await asyncio.sleep(0.1)
         assert server.closed_count == 0
 
@@ -218,7 +218,7 @@ async def test_unread_answers_make_others_wait_until_their_clients_are_dropped(
 async def test_a_client_that_takes_its_answers_slowly_is_not_dropped(
     impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(net, "PROGRESS_BYTES", 1)
+    monkeypatch.setattr(peers, "PROGRESS_BYTES", 1)
     monkeypatch.setattr(peers, "PATIENCE_S", 0.3)
     async with serving(PeerLimits(most_memory_mb=20)) as server:
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)

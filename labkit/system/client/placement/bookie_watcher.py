@@ -45,7 +45,7 @@ class Quarantine:
         if len(times) == self._threshold and now - times[0] <= self._interval_s:
             self._until[bookie] = now + self._time_s
 
-    def inmates(self, now: float) -> list[str]:
+    def quarantined(self, now: float) -> list[str]:
         """The bookies in quarantine at this moment."""
         return [bookie for bookie, until in self._until.items() if now < until]
 
@@ -125,4 +125,4 @@ class BookieWatcher:
         self._quarantine.count(bookie, error, asyncio.get_running_loop().time())
 
     def _quarantined(self) -> list[str]:
-        return self._quarantine.inmates(asyncio.get_running_loop().time())
+        return self._quarantine.quarantined(asyncio.get_running_loop().time())

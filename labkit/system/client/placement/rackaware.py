@@ -102,7 +102,7 @@ class RackawareEnsemblePlacementPolicy:
         for place in places:
             laid[place] = None
         left = {rack: len(bookies) for rack, bookies in by_rack.items()}
-        if not _lay(laid, places, left, write_quorum, needed):
+        if not _assign_racks(laid, places, left, write_quorum, needed):
             return {}
         return {place: by_rack[rack].pop(0) for place in places if (rack := laid[place])}
 
@@ -138,10 +138,10 @@ class RackawarePlacement:
         return list(chosen.values())
 
 
-def _lay(
+def _assign_racks(
     laid: Racks, places: Sequence[int], left: dict[str, int], write_quorum: int, needed: int
 ) -> bool:
-    """Lay a rack at each of the places so that every write set can span what is needed; whether
+    """Assign a rack to each of the places so that every write set can span what is needed; whether
     that is possible.  `left` says how many bookies each rack has to give.
     """
     if not places:
@@ -151,7 +151,7 @@ def _lay(
     for rack in sorted(racks, key=lambda rack: _neighbours(laid, place, write_quorum).count(rack)):
         laid[place] = rack
         left[rack] -= 1
-        if _can_span(laid, place, write_quorum, needed) and _lay(
+        if _can_span(laid, place, write_quorum, needed) and _assign_racks(
             laid, others, left, write_quorum, needed
         ):
             return True

@@ -50,8 +50,8 @@ class PerChannelBookieClient(ABC):
         """Requests that are not sent yet, oldest first; without a connection, all pending ones."""
         # Kept: looking for it is a system call, and requests need it.
         self.loop = asyncio.get_running_loop()
-        self._network = network
-        self._find_endpoint = find_endpoint
+        self.network = network
+        self.find_endpoint = find_endpoint
         self._connecting: asyncio.Task[None] | None = None
         self._after_connecting: list[Callable[[], None]] = []
         self._closed = False
@@ -73,15 +73,15 @@ class PerChannelBookieClient(ABC):
 
     @abstractmethod
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Match answers to requests; `leave` if they are invalid."""
+        """Match answers to requests; `disconnect` if they are invalid."""
 
     @abstractmethod
-    def give_up(self, error: BKException) -> None:
+    def fail_pending(self, error: BKException) -> None:
         """Answer every pending request with the error."""
 
     # What a version of the protocol calls
 
-    def get_ready(self) -> BKException | None:
+    def schedule_send(self) -> BKException | None:
         """Call this before a request goes into an empty `outbox`: it will be sent with all that
         follow it in the same turn.  Returns the error of a client that was closed or has just lost
         its bookie: then nothing can be sent.
@@ -99,7 +99,7 @@ class PerChannelBookieClient(ABC):
         """Call `action` once, when the connection has been made or could not be made."""
         self._after_connecting.append(action)
 
-    def leave(self, why: str) -> None:
+    def disconnect(self, why: str) -> None:
         """Close the connection: nothing that comes on it can be used."""
         self._why_lost = why
         if self.connection is not None:
@@ -110,8 +110,8 @@ class PerChannelBookieClient(ABC):
     async def _connect(self) -> None:
         self._why_lost = "the connection was lost"
         try:
-            endpoint = await self._find_endpoint(self.bookie)
-            self.connection = await self._network.connect(
+            endpoint = await self.find_endpoint(self.bookie)
+            self.connection = await self.network.connect(
                 endpoint.host, endpoint.port, self.received, lambda: self._lost(self._why_lost)
             )
         except (OSError, LabkitError) as error:
@@ -143,4 +143,4 @@ class PerChannelBookieClient(ABC):
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error
         self.outbox = []
-        self.give_up(error)
+        self.fail_pending(error)

@@ -38,7 +38,7 @@ class KnownLac(NamedTuple):
     last_entry: bytes
 
 
-class News(NamedTuple):
+class LongPollResult(NamedTuple):
     """The end of a long poll: how far the ledger is confirmed on this bookie and, if it moved and
     the bookie has it, the entry behind those that the reader had.
     """
@@ -60,7 +60,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie, network, find_endpoint, timeout_s)
         self._last_txn_id = 0
-        self._asked: dict[int, _Asked] = {}
+        self._pending: dict[int, _PendingRequest] = {}
         """By txnId, oldest first; without a connection the same requests as in `outbox`."""
 
     # What can be asked; each raises the `BKException` that the bookie's answer means
@@ -97,7 +97,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         found = response.readLacResponse
         return KnownLac(found.lacBody, found.lastEntryBody)
 
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         """Wait on the bookie until more than `previous_lac` is confirmed, at most `wait_s`."""
         request = pb.ReadRequest(
             ledgerId=ledger_id,
@@ -108,7 +108,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         )
         response = await self._ask(pb.READ_ENTRY, request, wait_s)
         found = response.readResponse
-        return News(found.maxLAC, found.entryId, found.body)
+        return LongPollResult(found.maxLAC, found.entryId, found.body)
 
     async def disk_space(self) -> DiskSpace:
         """How much the bookie can hold."""
@@ -135,13 +135,13 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     ) -> asyncio.Future[pb.Response]:
         """`wait_s` is what the bookie itself may wait before it answers."""
         answered: asyncio.Future[pb.Response] = self.loop.create_future()
-        if not self.outbox and (error := self.get_ready()) is not None:
+        if not self.outbox and (error := self.schedule_send()) is not None:
             answered.set_exception(error)
             return answered
         self._last_txn_id += 1
         txn_id = self._last_txn_id
         timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, txn_id, operation)
-        self._asked[txn_id] = _Asked(answered, timer)
+        self._pending[txn_id] = _PendingRequest(answered, timer)
         self.outbox.append(encode_request(operation, txn_id, part))
         return answered
 
@@ -152,38 +152,38 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
                 response = decode_response(body)
             except ValueError as nonsense:
                 # After one invalid answer the next cannot be trusted either.
-                self.leave(f"its answer is {nonsense}")
+                self.disconnect(f"its answer is {nonsense}")
                 return
-            asked = self._asked.pop(response.header.txnId, None)
-            if asked is None:
+            request = self._pending.pop(response.header.txnId, None)
+            if request is None:
                 continue  # It came after the request timed out.
-            asked.timer.cancel()
+            request.timer.cancel()
             error = error_of(response, self.bookie)
-            if asked.answered.done():
+            if request.answered.done():
                 continue  # The caller no longer waits.
             if error is None:
-                asked.answered.set_result(response)
+                request.answered.set_result(response)
             else:
-                asked.answered.set_exception(error)
+                request.answered.set_exception(error)
 
     def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
         if self.connection is None:
-            del self.outbox[list(self._asked).index(txn_id)]
-        self._asked.pop(txn_id).fail(
+            del self.outbox[list(self._pending).index(txn_id)]
+        self._pending.pop(txn_id).fail(
             BKTimeoutException(
                 f"{self.bookie} did not answer {pb.OperationType.Name(operation)} in time"
             )
         )
 
-    def give_up(self, error: BKException) -> None:
+    def fail_pending(self, error: BKException) -> None:
         """End everything that was asked with the error."""
-        given_up, self._asked = self._asked, {}
-        for asked in given_up.values():
-            asked.timer.cancel()
-            asked.fail(error)
+        given_up, self._pending = self._pending, {}
+        for request in given_up.values():
+            request.timer.cancel()
+            request.fail(error)
 
 
-class _Asked(NamedTuple):
+class _PendingRequest(NamedTuple):
     answered: asyncio.Future[pb.Response]
     timer: asyncio.TimerHandle
 

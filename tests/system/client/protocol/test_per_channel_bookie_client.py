@@ -55,7 +55,7 @@ class Requests(PerChannelBookieClient):
         self.given_up: list[tuple[bytes, BKException]] = []
 
     def ask(self, body: bytes) -> BKException | None:
-        if not self.outbox and (error := self.get_ready()) is not None:
+        if not self.outbox and (error := self.schedule_send()) is not None:
             return error
         self.pending.append(body)
         self.outbox.append(body)
@@ -64,7 +64,7 @@ class Requests(PerChannelBookieClient):
     def received(self, bodies: Sequence[bytes]) -> None:
         """Nobody answers here."""
 
-    def give_up(self, error: BKException) -> None:
+    def fail_pending(self, error: BKException) -> None:
         self.given_up += [(body, error) for body in self.pending]
         self.pending = []
 
@@ -173,7 +173,7 @@ async def test_a_connection_that_is_left_says_why_it_was_lost(
 ) -> None:
     client.ask(b"1")
     await until(lambda: network.batches)
-    client.leave("it talked nonsense")
+    client.disconnect("it talked nonsense")
     assert str(client.given_up[0][1]) == "b1 cannot be reached: it talked nonsense"
 
 
@@ -199,4 +199,4 @@ async def test_the_pool_has_one_connection_for_each_bookie_and_version(network: 
         PerChannelBookieClientV3,
     ]
     pool.close()
-    assert all(isinstance(client.get_ready(), BKClientClosedException) for client in clients)
+    assert all(isinstance(client.schedule_send(), BKClientClosedException) for client in clients)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labkit.system.client.protocol.protocol_v3 import News, PerChannelBookieClientV3
+from labkit.system.client.protocol.protocol_v3 import LongPollResult, PerChannelBookieClientV3
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.errors import (
     PROVES_ABSENCE,
@@ -83,8 +83,8 @@ async def test_a_read_waits_for_the_next_entry(client: PerChannelBookieClientV3)
     await client.add(1, 0, entry(1, 0), KEY)
     waiting = asyncio.ensure_future(client.read_after(1, -1, WAIT_S))
     await client.add(1, 1, entry(1, 1), KEY)
-    assert await waiting == News(0, 0, entry(1, 0))
-    assert await client.read_after(1, 0, 0.001) == News(0, -1, b"")
+    assert await waiting == LongPollResult(0, 0, entry(1, 0))
+    assert await client.read_after(1, 0, 0.001) == LongPollResult(0, -1, b"")
 
 
 async def test_a_bookie_tells_its_space_and_its_entries(
