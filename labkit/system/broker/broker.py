@@ -61,7 +61,7 @@ class Broker(BrokerService):
         """Watch the connections until cancelled."""
         tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
         if self.authenticate is not None:
-            tasks.append(self._look_at_credentials())
+            tasks.append(self._check_credentials())
         await asyncio.gather(*tasks)
 
     async def _keep_alive(self) -> NoReturn:
@@ -74,11 +74,11 @@ class Broker(BrokerService):
             for topic in self.topics:
                 topic.update_rates(loop.time() - begun_at)
 
-    async def _look_at_credentials(self) -> NoReturn:
+    async def _check_credentials(self) -> NoReturn:
         while True:
             await asyncio.sleep(self.config.authentication_refresh_check_s)
             for connection in self.connections:
-                connection.look_at_credentials(self.client.wall_clock_ms())
+                connection.check_credentials(self.client.wall_clock_ms())
 
     async def stop(self) -> None:
         """Give up all bundles, after closing their topics, and all connections."""

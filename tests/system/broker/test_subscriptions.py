@@ -144,7 +144,7 @@ class Wired(Client):
         super().__init__()
         self.topic_served = topic
         self.schemas = self
-        self.closed = False
+        self.is_closed = False
         self.handlers: Handlers = {}
         self._close_actions: list[Callable[[], None]] = []
         Consumers(cast(BrokerService, self), cast(Connection, self))
@@ -205,7 +205,7 @@ class Wired(Client):
         return seeking
 
     def close(self) -> None:
-        self.closed = True
+        self.is_closed = True
         for action in self._close_actions:
             action()
 

@@ -148,7 +148,7 @@ class Consumers:
             )
             subscribed.consumer.takes_any_schema = request.schema.type == Schema.AutoConsume
             wanted = self._subscribing.get(request.consumer_id) == request.request_id
-            if self._connection.closed or not wanted:
+            if self._connection.is_closed or not wanted:
                 subscribed.leave()  # The client has given up.
                 return
             self._subscribed[request.consumer_id] = subscribed

@@ -29,7 +29,7 @@ async def _partitioned_metadata(
     request = command.partitionMetadata
     answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
-        connection.check_let_in()
+        connection.check_identified()
         check_no_transactions(request.topic)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         answer.partitions = await broker.partition_count(
@@ -52,7 +52,7 @@ async def _lookup(
     request = command.lookupTopic
     answer = CommandLookupTopicResponse(request_id=request.request_id)
     try:
-        connection.check_let_in()
+        connection.check_identified()
         _check_listener(request.advertised_listener_name)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         there, serves = await broker.find(request.topic, authoritative=request.authoritative)

@@ -18,7 +18,11 @@ from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
 from labkit.system.broker.protocol.connection import MOST_OF_A_CONNECTION, Connection, too_many
 from labkit.system.broker.protocol.frames import NO_REQUEST, UNSIGNED, encode_frame
-from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
+from labkit.system.broker.protocol.refusals import (
+    NO_REPLICATION,
+    NO_TRANSACTIONS,
+    final_send_error,
+)
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.errors import LabkitError
@@ -105,7 +109,7 @@ class Producer:
         self.name = place.name
         self._client = client
         self._connection = client.connection
-        self._intake = client.connection.intake
+        self._backpressure = client.connection.backpressure
         self._max_entry_size = client.broker.config.max_entry_size
         self.producer_id = producer_id
         self.access_mode = place.mode
@@ -153,7 +157,7 @@ class Producer:
         else:
             self._pending += 1
             self._pending_bytes += size
-            self._intake.take_message(size)
+            self._backpressure.add_message(size)
             self._attached.send(
                 sequence_id,
                 highest,
@@ -228,8 +232,7 @@ class Producer:
         error = CommandSendError(
             producer_id=self.producer_id,
             sequence_id=request.sequence_id,
-            # After any other code the C++ client reconnects and sends the message again, forever.
-            error=ServerError.ChecksumError if self._connection.is_cpp_client else code,
+            error=final_send_error(code, self._connection.client_version),
             message=f"{self.name}: {text}",
         )
         self._refusal = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
@@ -243,7 +246,7 @@ class Producer:
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
         self._pending_bytes -= size_bytes
-        self._intake.forget_messages(count, size_bytes)
+        self._backpressure.remove_messages(count, size_bytes)
         if self._settled is not None and not self._pending:
             settled, self._settled = self._settled, None
             settled.set_result(None)
@@ -323,7 +326,7 @@ class Registration:
     def _tell_queued(self, name: str, version: bytes) -> None:
         """Answer that the producer is queued; its client then waits for a second answer."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
-        self._connection.request_waits()
+        self._connection.stop_counting_request()
 
     def _succeed(self, **fields: Any) -> None:
         success = CommandProducerSuccess(request_id=self._request.request_id, **fields)

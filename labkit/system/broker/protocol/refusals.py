@@ -23,6 +23,15 @@ def check_no_transactions(topic: str) -> None:
         raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
+def final_send_error(code: ServerError, client_version: str) -> ServerError:
+    """Return the code of a SEND_ERROR after which this client gives the message up.
+
+    Pulsar's C++ client, which that for Python is built on, does so for ChecksumError only: after
+    any other code it reconnects and sends the message again, forever.
+    """
+    return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
+
+
 def _refuse_transactions(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
