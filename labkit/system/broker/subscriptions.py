@@ -14,7 +14,7 @@ from labkit.system.broker.dispatch.consumer import Consumer, ConsumerName
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.positions import EARLIEST, LATEST, first_from, first_published_from
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.broker.subscription import Subscription, SubscriptionType
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
@@ -58,7 +58,7 @@ class Subscriptions:
 
     async def subscribe(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:

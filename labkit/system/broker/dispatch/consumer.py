@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.entry import Entry
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
@@ -39,7 +39,7 @@ class Consumer:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         who: ConsumerName,
         partition: int,
         on_disconnected: Callable[[int], None],

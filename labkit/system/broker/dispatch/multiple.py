@@ -68,14 +68,14 @@ class Multiple(Dispatcher):
         """Raises `BrokerError` when it asks for hash ranges that are not available."""
         self._choice.add(consumer)
         self.consumers.append(consumer)
-        self.waiting.look_at_all_again()
+        self.waiting.update_all_receivers()
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
         """Give its entries to the others.  That alone does not count as a redelivery."""
         self.consumers.remove(consumer)
         self._choice.remove(consumer)
-        self.waiting.look_at_all_again()
+        self.waiting.update_all_receivers()
         for position in list(consumer.pending):
             self._give_back(consumer, position)
         self.wake()
@@ -103,7 +103,7 @@ class Multiple(Dispatcher):
     def _take_back(self, holder: Consumer, position: Position) -> int:
         key_hash = holder.pending.pop(position)
         self._choice.given_back(key_hash)
-        self.waiting.look_again(key_hash)
+        self.waiting.update_receiver(key_hash)
         return key_hash
 
     def _give_back(self, holder: Consumer, position: Position) -> None:
@@ -192,7 +192,7 @@ class Multiple(Dispatcher):
             return
         consumer.pending[position] = key_hash
         self._choice.handed_out(consumer, key_hash)
-        self.waiting.look_again(key_hash)
+        self.waiting.update_receiver(key_hash)
         left = self.cursor.left_in_batch(position)
         consumer.send(entry, self._redeliveries.get(position, 0), left)
 

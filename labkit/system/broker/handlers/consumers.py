@@ -22,7 +22,11 @@ from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.handlers.schema_requests import check_consumer_schema
 from labkit.system.broker.positions import last_message_id
 from labkit.system.broker.protocol.authorization import CONSUME
-from labkit.system.broker.protocol.connection import MOST_OF_A_CONNECTION, Connection, too_many
+from labkit.system.broker.protocol.connection import (
+    MOST_OF_A_CONNECTION,
+    ClientConnection,
+    too_many,
+)
 from labkit.system.broker.protocol.frames import message_id_data, position_of
 from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
 from labkit.system.broker.subscription import Subscription
@@ -56,7 +60,7 @@ class Subscribed(NamedTuple):
 class Consumers:
     """The consumers of a client's connection, by the ids that the client gives them."""
 
-    def __init__(self, broker: BrokerService, connection: Connection) -> None:
+    def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self._broker = broker
         self._connection = connection
         self._subscribed: dict[int, Subscribed] = {}

@@ -12,11 +12,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from labkit.system.broker.access import Place
+from labkit.system.broker.access import ProducerPlace
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import MOST_OF_A_CONNECTION, Connection, too_many
+from labkit.system.broker.protocol.connection import (
+    MOST_OF_A_CONNECTION,
+    ClientConnection,
+    too_many,
+)
 from labkit.system.broker.protocol.frames import NO_REQUEST, UNSIGNED, encode_frame
 from labkit.system.broker.protocol.refusals import (
     NO_REPLICATION,
@@ -48,11 +52,11 @@ _NOT_REPLICATED = "__local__"
 class Producers:
     """The producers of a client's connection, by the ids that the client gives them."""
 
-    def __init__(self, broker: BrokerService, connection: Connection) -> None:
+    def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self.broker = broker
         self.connection = connection
         self.attached: dict[int, Producer] = {}
-        self.registering: dict[int, Registration] = {}
+        self.registering: dict[int, ProducerRegistration] = {}
         """The newest request for each producer id, until it is granted."""
         connection.serve(
             {
@@ -67,7 +71,7 @@ class Producers:
         if len(self.attached) + len(self.registering) >= MOST_OF_A_CONNECTION:
             raise too_many(self.attached, "producers")
         # Kept before anything is awaited: a CLOSE_PRODUCER may come in the same receive.
-        return Registration(self, command.producer).run()
+        return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
         request = command.send
@@ -103,7 +107,7 @@ class Producer:
     """A client's producer on a topic."""
 
     def __init__(
-        self, client: Producers, producer_id: int, place: Place, topic: BrokerTopic
+        self, client: Producers, producer_id: int, place: ProducerPlace, topic: BrokerTopic
     ) -> None:
         """Raises `ProducerBusyError` while the topic has a producer of that name."""
         self.name = place.name
@@ -252,7 +256,7 @@ class Producer:
             settled.set_result(None)
 
 
-class Registration:
+class ProducerRegistration:
     """A request to register a producer, until it is granted, refused or given up."""
 
     def __init__(self, client: Producers, request: CommandProducer) -> None:
@@ -300,7 +304,7 @@ class Registration:
         if (earlier := self._client.attached.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
-        place = Place(name, request.producer_access_mode, epoch, connection.probe)
+        place = ProducerPlace(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
         await topic.access.enter(place, partial(self._tell_queued, name, version))
         # Again: the topic may have been closed or terminated while this producer was queued.
@@ -314,7 +318,7 @@ class Registration:
             topic_epoch=topic.access.epoch,
         )
 
-    def _attach(self, topic: BrokerTopic, place: Place) -> Producer:
+    def _attach(self, topic: BrokerTopic, place: ProducerPlace) -> Producer:
         try:
             return Producer(self._client, self._request.producer_id, place, topic)
         except ProducerBusyError as error:

@@ -100,7 +100,7 @@ class Host(Protocol):
         """Raises what `Authorization.check_topic` raises."""
 
 
-class Connection:
+class ClientConnection:
     """The broker's end of a client's connection."""
 
     def __init__(self, wire: Wire, host: Host) -> None:

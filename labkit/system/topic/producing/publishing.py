@@ -33,7 +33,11 @@ from labkit.system.topic.append_queue import PendingEntry
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import decode_metadata
-from labkit.system.topic.producing.deduplication import Deduplication, Seen, completes_message
+from labkit.system.topic.producing.deduplication import (
+    Deduplication,
+    MessageDupStatus,
+    completes_message,
+)
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
@@ -164,7 +168,7 @@ class TopicPublisher:
         self._has_failed = True
         self.stop()
         self._queue.clear()
-        self._tell()
+        self._give_receipts()
         # After the receipts, as a dropped producer sends again all that has none; over a copy, as
         # each drop takes its producer out.
         for producer in list(self._attached.values()):
@@ -181,7 +185,7 @@ class TopicPublisher:
             self._settled.clear()
             self._pushing = self._loop.create_task(self._push())
 
-    def let_go(self, producer: "AttachedProducer") -> None:
+    def remove(self, producer: "AttachedProducer") -> None:
         """Detach the producer, which frees its name."""
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
@@ -241,7 +245,7 @@ class TopicPublisher:
         if self._recorder.listening:
             self._record(sends)
         for producer in dict.fromkeys(send.producer for send in sends):
-            self.tell_soon(producer)
+            self.schedule_receipts(producer)
 
     def _record(self, stored: Sequence[Send]) -> None:
         for send in stored:
@@ -250,16 +254,16 @@ class TopicPublisher:
                 "batch.stored", ledger_id, entry_id, size=send.message_count, note=self.ledger.name
             )
 
-    def tell_soon(self, producer: "AttachedProducer") -> None:
+    def schedule_receipts(self, producer: "AttachedProducer") -> None:
         """Look, later in this turn, whether its oldest sends are due for their receipts."""
         if not self._due:
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._give_receipts)
         self._due[producer] = None
 
-    def _tell(self) -> None:
+    def _give_receipts(self) -> None:
         due, self._due = self._due, {}
         for producer in due:
-            producer.tell()
+            producer.give_receipts()
         if not self._queue and self._pushing is None and not self._pushed_count:
             self._settled.set()
 
@@ -307,10 +311,10 @@ class AttachedProducer:
         completes = not is_chunk or completes_message(decode_metadata(data))
         highest = highest_sequence_id if highest_sequence_id > sequence_id else sequence_id
         send = Send(self, sequence_id, highest, data, message_count, completes)
-        deduplication, seen = self.publisher.deduplication, Seen.NEW
+        deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW
         if deduplication is not None:
-            seen = deduplication.see(self.name, sequence_id, highest, completes=completes)
-        if seen is Seen.UNSURE:
+            status = deduplication.judge(self.name, sequence_id, highest, completes=completes)
+        if status is MessageDupStatus.UNSURE:
             self.drop(
                 SendInDoubtError(
                     f"message {sequence_id} of {self.name} is under way from an earlier connection"
@@ -318,16 +322,16 @@ class AttachedProducer:
             )
             return
         self.pending_sends.append(send)
-        if seen is Seen.NEW:
+        if status is MessageDupStatus.NEW:
             self.publisher.take(send)
         else:
             send.is_stored = True
-            self.publisher.tell_soon(self)
+            self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
         """Take the producer out; what it sent is stored nevertheless."""
         self.is_attached = False
-        self.publisher.let_go(self)
+        self.publisher.remove(self)
 
     def drop(self, error: LabkitError) -> None:
         """Take nothing more from it, and report why."""
@@ -335,7 +339,7 @@ class AttachedProducer:
             self.detach()
             self._on_dropped(error)
 
-    def tell(self) -> None:
+    def give_receipts(self) -> None:
         """Give the receipts that are due: never one before that of an earlier send."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:
