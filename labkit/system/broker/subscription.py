@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext, Dispatcher
-from labkit.system.broker.dispatch.exclusive import Exclusive
-from labkit.system.broker.dispatch.failover import Failover
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.shared import Shared
-from labkit.system.broker.dispatch.single_active import SingleActive
+from labkit.system.broker.dispatch.single_active import Exclusive, Failover, SingleActive
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError

@@ -66,7 +66,7 @@ class Dispatcher:
         self.messages_per_entry = 1
         self._changed = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_tell_if_broken)
+        self._task.add_done_callback(_raise_error)
 
     def wake(self) -> None:
         """Let the task look again: something changed."""
@@ -143,7 +143,7 @@ class Dispatcher:
         return entries
 
 
-def _tell_if_broken(task: asyncio.Task[None]) -> None:
+def _raise_error(task: asyncio.Task[None]) -> None:
     """Hand an unexpected error to the loop's exception handler, so that it is not lost."""
     if not task.cancelled():
         task.result()
