@@ -38,7 +38,7 @@ class ProducerPlace:
         self.mode = mode
         self.epoch = epoch
         self.probe = probe
-        self.send_away: Callable[[], None] = lambda: None
+        self.disconnect: Callable[[], None] = lambda: None
         """Called when the producer is fenced."""
 
     @property
@@ -70,7 +70,7 @@ class ProducerAccess:
         """
         self._check(place)
         if place.mode == ProducerAccessMode.ExclusiveWithFencing:
-            self._send_all_away(place.name)
+            self._disconnect_all(place.name)
         if place.is_alone and self._present:
             self._probe_all()
             turn = self._waiting[place] = asyncio.get_running_loop().create_future()
@@ -133,14 +133,14 @@ class ProducerAccess:
         for each in self._present:
             each.probe()
 
-    def _send_all_away(self, name: str) -> None:
+    def _disconnect_all(self, name: str) -> None:
         error = _fenced(f"the producer {name} took {self._ledger.name} for itself")
         waiting, self._waiting = self._waiting, {}
         for turn in waiting.values():
             turn.set_exception(error)
         present, self._present = self._present, {}
         for each in present:
-            each.send_away()
+            each.disconnect()
 
     async def _begin_epoch(self, place: ProducerPlace) -> None:
         """Store the epoch before its producer stores anything."""

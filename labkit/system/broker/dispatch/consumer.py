@@ -12,7 +12,7 @@ In Pulsar: `broker/service/Consumer.java`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from labkit.system.broker.dispatch.entry import Entry
+from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
@@ -72,7 +72,7 @@ class Consumer:
             self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
         )
 
-    def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
+    def send(self, entry: MessageEntry, redelivery_count: int, left: int | None) -> None:
         """Deliver an entry.  Of a batch, `left` selects messages by its bits; None: all."""
         message, message_id = self._command.message, self._command.message.message_id
         message_id.ledgerId, message_id.entryId = entry.position
@@ -88,14 +88,14 @@ class Consumer:
         self.traffic.add(count, len(entry.data))
         self._connection.send(self._command, entry.data)
 
-    def tell_active(self, is_active: bool) -> None:
+    def announce_active(self, is_active: bool) -> None:
         """Send whether this is the consumer that gets the entries of a Failover subscription."""
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
         self._connection.send(command)
 
-    def tell_end(self) -> None:
+    def announce_end(self) -> None:
         """Send that no message will follow: the topic is terminated, and all is acknowledged."""
         command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
         command.reachedEndOfTopic.consumer_id = self.consumer_id

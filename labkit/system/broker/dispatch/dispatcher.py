@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.dispatch.entry import Entry, read_entry
+from labkit.system.broker.dispatch.entry import MessageEntry, read_entry
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.backoff import Backoff
 from labkit.system.topic.chain.chain import Position
@@ -131,7 +131,7 @@ class Dispatcher:
         """How many entries have about as many messages as there are permits."""
         return max(1, -(-permits // self.messages_per_entry))
 
-    async def read_entries(self, start: Position, max_entries: int) -> list[Entry]:
+    async def read_entries(self, start: Position, max_entries: int) -> list[MessageEntry]:
         """The next entries from `start` on."""
         self._reading = start
         wanted = min(MAX_ENTRIES, max_entries)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.delayed import Delayed
 from labkit.system.broker.dispatch.dispatcher import MAX_ENTRIES, DispatchContext, Dispatcher, after
-from labkit.system.broker.dispatch.entry import Entry
+from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.dispatch.key_shared import KeyShared
 from labkit.system.broker.dispatch.shared import Shared
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
@@ -177,7 +177,7 @@ class Multiple(Dispatcher):
         self._alarm = self._alarm_ms = None
         self.wake()
 
-    def _place(self, entry: Entry, key_hash: int) -> None:
+    def _place(self, entry: MessageEntry, key_hash: int) -> None:
         """Send the entry, or let it wait.
 
         Everything that is decided here is looked up after the read: consumers may have joined, left

@@ -85,7 +85,7 @@ class SingleActive(Dispatcher):
         self._choice.admit(consumer, self.consumers)
         self.consumers.append(consumer)
         if not self._appoint() and self._choice.announces:
-            consumer.tell_active(consumer is self._active)
+            consumer.announce_active(consumer is self._active)
 
     def remove(self, consumer: Consumer) -> None:
         """If the active one left, the next takes over."""
@@ -109,7 +109,7 @@ class SingleActive(Dispatcher):
         self._active = active
         if self._choice.announces:
             for consumer in self.consumers:
-                consumer.tell_active(consumer is active)
+                consumer.announce_active(consumer is active)
         self._rewind()
         return True
 

@@ -131,12 +131,12 @@ class Consumers:
 
     async def _join(self, request: CommandSubscribe) -> None:
         try:
-            await self._join_unless_there(request)
+            await self._add_consumer(request)
         finally:
             if self._subscribing.get(request.consumer_id) == request.request_id:
                 del self._subscribing[request.consumer_id]
 
-    async def _join_unless_there(self, request: CommandSubscribe) -> None:
+    async def _add_consumer(self, request: CommandSubscribe) -> None:
         before = self._subscribed.get(request.consumer_id)
         # A client may send SUBSCRIBE again for a consumer that it has: it only gets the answer.
         if before is None or before.consumer not in before.subscription.consumers:
@@ -157,7 +157,7 @@ class Consumers:
                 return
             self._subscribed[request.consumer_id] = subscribed
         self._succeed(request.request_id)
-        self._subscribed[request.consumer_id].subscription.tell_end()
+        self._subscribed[request.consumer_id].subscription.announce_end()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
         subscribed = self._subscribed.get(command.flow.consumer_id)
@@ -175,15 +175,15 @@ class Consumers:
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
-                self._tell_discarded(subscribed, request)
-            _take_acknowledgement(subscribed, request)
+                self._record_discarded(subscribed, request)
+            _apply_acknowledgement(subscribed, request)
         except BrokerError as error:
             answer.ackResponse.error, answer.ackResponse.message = self._connection.refusal(error)
         if request.HasField("request_id"):
             answer.ackResponse.request_id = request.request_id
             self._connection.send(answer)
 
-    def _tell_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
+    def _record_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
         """Record that the client found damage and went on: its application sees only the gap."""
         recorder = self._broker.client.recorder
         why = CommandAck.ValidationError.Name(request.validation_error)
@@ -260,7 +260,7 @@ def _no_consumer(consumer_id: int) -> BrokerError:
     )
 
 
-def _take_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
+def _apply_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
     if any(len(each.ack_set) > _MOST_WORDS for each in request.message_id):
         raise BrokerError(
             ServerError.NotAllowedError,

@@ -85,9 +85,9 @@ class Producers:
         if (registration := self.registering.get(request.producer_id)) is not None:
             registration.give_up()
         producer = self.attached.get(request.producer_id)
-        return self._close_settled(producer, request.request_id)
+        return self._close_when_settled(producer, request.request_id)
 
-    async def _close_settled(self, producer: "Producer | None", request_id: int) -> None:
+    async def _close_when_settled(self, producer: "Producer | None", request_id: int) -> None:
         if producer is not None:
             await producer.settled()
             producer.leave()
@@ -130,7 +130,7 @@ class Producer:
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
         client.attached[producer_id] = self
-        place.send_away = self.send_away
+        place.disconnect = self.disconnect
 
     @property
     def last_sequence_id(self) -> int:
@@ -186,7 +186,7 @@ class Producer:
             self._forget(self._pending, self._pending_bytes)
             self._topic.access.leave(self._place)
 
-    def send_away(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect the producer: its client has to look the topic up again."""
         if not self._is_gone:
             self.leave()
@@ -225,7 +225,7 @@ class Producer:
         self._send_refusal()
 
     def _dropped(self, _: LabkitError) -> None:
-        self.send_away()
+        self.disconnect()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Refuse a message when all earlier ones have their receipts, and close the producer.
@@ -245,7 +245,7 @@ class Producer:
     def _send_refusal(self) -> None:
         if self._refusal is not None and not self._pending:
             self._connection.send(self._refusal)
-            self.send_away()
+            self.disconnect()
 
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
@@ -306,7 +306,7 @@ class ProducerRegistration:
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
         place = ProducerPlace(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
-        await topic.access.enter(place, partial(self._tell_queued, name, version))
+        await topic.access.enter(place, partial(self._answer_queued, name, version))
         # Again: the topic may have been closed or terminated while this producer was queued.
         topic.check_takes_producers()
         producer = self._attach(topic, place)
@@ -327,7 +327,7 @@ class ProducerRegistration:
                 other.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
-    def _tell_queued(self, name: str, version: bytes) -> None:
+    def _answer_queued(self, name: str, version: bytes) -> None:
         """Answer that the producer is queued; its client then waits for a second answer."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
         self._connection.stop_counting_request()
