@@ -135,9 +135,7 @@ class ProducerAccess:
 
     def _disconnect_all(self, name: str) -> None:
         error = _fenced(f"the producer {name} took {self._ledger.name} for itself")
-        waiting, self._waiting = self._waiting, {}
-        for turn in waiting.values():
-            turn.set_exception(error)
+        self.refuse_waiting(error)
         present, self._present = self._present, {}
         for each in present:
             each.disconnect()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from labkit.system.broker.dispatch.consumer import Consumer, ConsumerName
+from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.dispatch.hashes import hash_of_key
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, StickyRanges
@@ -149,9 +149,12 @@ class Client:
         """A consumer that this client has, with permits given."""
         consumer = Consumer(
             cast(ClientConnection, self),
-            ConsumerName(1, name, priority, ranges),
+            1,
+            name,
             partition,
             lambda _: None,
+            priority=priority,
+            hash_ranges=ranges,
         )
         consumer.permits = permits
         return consumer

@@ -10,7 +10,6 @@ In Pulsar: `broker/service/Consumer.java`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.protocol.connection import ClientConnection
@@ -24,31 +23,28 @@ MOST_PENDING = 50_000
 """Unacknowledged entries, in Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerName:
-    """A consumer as its client describes it.  The lowest `priority` comes first."""
-
-    consumer_id: int
-    name: str
-    priority: int = 0
-    hash_ranges: Sequence[tuple[int, int]] = ()
-
-
 class Consumer:
-    """A client's consumer, on its connection, of a topic with partition index `partition`."""
+    """A client's consumer, on its connection, of a topic with partition index `partition`.
+
+    The lowest `priority` comes first.
+    """
 
     def __init__(
         self,
         connection: ClientConnection,
-        who: ConsumerName,
+        consumer_id: int,
+        name: str,
         partition: int,
         on_disconnected: Callable[[int], None],
+        *,
+        priority: int = 0,
+        hash_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
         """`on_disconnected` gets the consumer's id when `disconnect` sends the client away."""
-        self.consumer_id = who.consumer_id
-        self.name = who.name
-        self.priority = who.priority
-        self.hash_ranges = who.hash_ranges
+        self.consumer_id = consumer_id
+        self.name = name
+        self.priority = priority
+        self.hash_ranges = hash_ranges
         self.permits = 0
         self.pending: dict[Position, int] = {}
         """The entries that it has and has not acknowledged, with their keys' hashes."""
@@ -61,7 +57,7 @@ class Consumer:
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
-        self._command.message.consumer_id = who.consumer_id
+        self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_take(self) -> bool:
