@@ -111,7 +111,7 @@ class ManagedLedger:
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
-                        await self._store.rest()
+                        await self._store.store_closed()
             finally:
                 self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
         await self._store.delete_dropped()
