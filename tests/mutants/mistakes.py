@@ -28,8 +28,8 @@ MISTAKES = (
     Mistake(
         "a message under way is neither new nor a duplicate",
         "labkit/system/topic/producing/deduplication.py",
-        "return Seen.UNSURE",
-        "return Seen.DUPLICATE",
+        "return MessageDupStatus.UNSURE",
+        "return MessageDupStatus.DUPLICATE",
         "tests/system/topic/producing/test_deduplication.py",
     ),
     Mistake(

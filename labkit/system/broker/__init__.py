@@ -22,10 +22,10 @@ An entry is what a client sent, unchanged: all bytes of SEND after the command, 
 number 0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and
 the ledgers contain the same bytes that Pulsar would store.
 
-The path of a message: SEND -> checksum -> the topic's publisher (`topic/publishing`) -> managed
-ledger -> Qa bookies -> SEND_RECEIPT.  All frames of a receive are pushed together, and all receipts
-of one turn of the loop leave together.  And back: managed ledger -> dispatcher, while a consumer
-has permits -> MESSAGE -> ACK -> cursor.
+The path of a message: SEND -> checksum -> the topic's publisher (`topic/producing/publishing`) ->
+managed ledger -> Qa bookies -> SEND_RECEIPT.  All frames of a receive are pushed together, and all
+receipts of one turn of the loop leave together.  And back: managed ledger -> dispatcher, while a
+consumer has permits -> MESSAGE -> ACK -> cursor.
 
 Invariants: a receipt goes out only when Qa bookies have the entry; receipts of a producer go out in
 the order of its sends; once an add has failed, no further message of any of the topic's producers

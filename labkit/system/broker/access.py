@@ -23,7 +23,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
-class Place:
+class ProducerPlace:
     """A producer's access: requested, waiting, or granted; `epoch` is None until it is alone."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Place:
         self.mode = mode
         self.epoch = epoch
         self.probe = probe
-        self.send_away: Callable[[], None] = lambda: None
+        self.disconnect: Callable[[], None] = lambda: None
         """Called when the producer is fenced."""
 
     @property
@@ -52,8 +52,8 @@ class ProducerAccess:
 
     def __init__(self, ledger: ManagedLedger) -> None:
         self._ledger = ledger
-        self._present: dict[Place, None] = {}
-        self._waiting: dict[Place, asyncio.Future[None]] = {}
+        self._present: dict[ProducerPlace, None] = {}
+        self._waiting: dict[ProducerPlace, asyncio.Future[None]] = {}
         self._next_epoch = asyncio.Lock()
 
     @property
@@ -62,7 +62,7 @@ class ProducerAccess:
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
-    async def enter(self, place: Place, on_queued: Callable[[], None]) -> None:
+    async def enter(self, place: ProducerPlace, on_queued: Callable[[], None]) -> None:
         """Let a producer in until `leave`, which must follow an error too; `on_queued`: it waits.
 
         Raises `BrokerError` when it is refused or fenced, and what
@@ -70,7 +70,7 @@ class ProducerAccess:
         """
         self._check(place)
         if place.mode == ProducerAccessMode.ExclusiveWithFencing:
-            self._send_all_away(place.name)
+            self._disconnect_all(place.name)
         if place.is_alone and self._present:
             self._probe_all()
             turn = self._waiting[place] = asyncio.get_running_loop().create_future()
@@ -81,7 +81,7 @@ class ProducerAccess:
         if place.is_alone:
             await self._begin_epoch(place)
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: ProducerPlace) -> None:
         """Remove a producer, present or waiting; the next one enters when the last has left."""
         if (turn := self._waiting.pop(place, None)) is not None:
             turn.set_exception(_gone(place))
@@ -107,7 +107,7 @@ class ProducerAccess:
         for turn in waiting.values():
             turn.set_exception(error)
 
-    def _check(self, place: Place) -> None:
+    def _check(self, place: ProducerPlace) -> None:
         """Raises `BrokerError`."""
         others = [*self._present, *self._waiting]
         alone = [each for each in others if each.is_alone]
@@ -133,16 +133,14 @@ class ProducerAccess:
         for each in self._present:
             each.probe()
 
-    def _send_all_away(self, name: str) -> None:
+    def _disconnect_all(self, name: str) -> None:
         error = _fenced(f"the producer {name} took {self._ledger.name} for itself")
-        waiting, self._waiting = self._waiting, {}
-        for turn in waiting.values():
-            turn.set_exception(error)
+        self.refuse_waiting(error)
         present, self._present = self._present, {}
         for each in present:
-            each.send_away()
+            each.disconnect()
 
-    async def _begin_epoch(self, place: Place) -> None:
+    async def _begin_epoch(self, place: ProducerPlace) -> None:
         """Store the epoch before its producer stores anything."""
         # One at a time: each epoch is one more than the last stored one.
         async with self._next_epoch:
@@ -159,5 +157,5 @@ def _fenced(why: str) -> BrokerError:
     return BrokerError(ServerError.ProducerFenced, why)
 
 
-def _gone(place: Place) -> BrokerError:
+def _gone(place: ProducerPlace) -> BrokerError:
     return _fenced(f"the producer {place.name} gave its place up, or lost it to another")

@@ -18,7 +18,7 @@ from labkit.system.broker.handlers.schema_requests import serve_schemas
 from labkit.system.broker.namespaces import serve_namespaces
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.authorization import Authorization
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.refusals import serve_refusals
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.net import Connection as Wire
@@ -40,11 +40,11 @@ class Broker(BrokerService):
     ) -> None:
         """Takes what `BrokerService` takes."""
         super().__init__(client, address, config, authenticate, authorization, log)
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[ClientConnection, None] = {}
 
     def accept(self, wire: Wire) -> OnBodies:
         """Take a client's new connection; returns the receiver of its frames."""
-        connection = Connection(wire, self)
+        connection = ClientConnection(wire, self)
         for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
             serve(self, connection)
         serve_refusals(connection)
@@ -53,7 +53,7 @@ class Broker(BrokerService):
         return connection.on_bodies
 
     @property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[ClientConnection]:
         """The open connections."""
         return list(self._connections)
 
@@ -61,7 +61,7 @@ class Broker(BrokerService):
         """Watch the connections until cancelled."""
         tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
         if self.authenticate is not None:
-            tasks.append(self._look_at_credentials())
+            tasks.append(self._check_credentials())
         await asyncio.gather(*tasks)
 
     async def _keep_alive(self) -> NoReturn:
@@ -74,11 +74,11 @@ class Broker(BrokerService):
             for topic in self.topics:
                 topic.update_rates(loop.time() - begun_at)
 
-    async def _look_at_credentials(self) -> NoReturn:
+    async def _check_credentials(self) -> NoReturn:
         while True:
             await asyncio.sleep(self.config.authentication_refresh_check_s)
             for connection in self.connections:
-                connection.look_at_credentials(self.client.wall_clock_ms())
+                connection.check_credentials(self.client.wall_clock_ms())
 
     async def stop(self) -> None:
         """Give up all bundles, after closing their topics, and all connections."""

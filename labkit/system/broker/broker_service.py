@@ -276,7 +276,7 @@ class BrokerService:
         await delete_marked(self.client, name)
 
     async def _check_owned(self, name: str) -> None:
-        if not self.ownership.owns(name) and not await self.ownership.takes_back(name):
+        if not self.ownership.owns(name) and not await self.ownership.reacquire(name):
             raise _not_here(name)
 
     async def _check_may_open(self, name: str) -> None:

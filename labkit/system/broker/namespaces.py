@@ -11,7 +11,7 @@ from functools import partial
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import refused_names
 from labkit.system.broker.protocol.authorization import CONSUME
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.metadata.store import MetadataStore, NoNodeError
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace
 from labkit.system.topic.names import check_namespace, decoded
@@ -46,7 +46,7 @@ async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
 
 
 async def _topics_of_namespace(
-    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+    broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.getTopicsOfNamespace
     with refused_names():
@@ -61,7 +61,7 @@ async def _topics_of_namespace(
     connection.send(answer)
 
 
-def serve_namespaces(broker: BrokerService, connection: Connection) -> None:
+def serve_namespaces(broker: BrokerService, connection: ClientConnection) -> None:
     """Answer a client that asks for the topics of a namespace."""
     answer = partial(_topics_of_namespace, broker, connection)
     connection.serve({BaseCommand.GET_TOPICS_OF_NAMESPACE: answer})

@@ -23,11 +23,6 @@ async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) ->
         await subscription.skip(last or ledger.last_confirmed)
 
 
-async def skip_all(ledger: ManagedLedger, subscription: Subscription) -> None:
-    """Skip everything that is confirmed.  Raises what `Subscription.skip` raises."""
-    await subscription.skip(ledger.last_confirmed)
-
-
 async def expire(
     ledger: ManagedLedger, subscription: Subscription, published_before_ms: int
 ) -> bool:

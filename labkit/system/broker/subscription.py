@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext, Dispatcher
-from labkit.system.broker.dispatch.exclusive import Exclusive
-from labkit.system.broker.dispatch.failover import Failover
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.shared import Shared
-from labkit.system.broker.dispatch.single_active import SingleActive
+from labkit.system.broker.dispatch.single_active import Exclusive, Failover, SingleActive
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError
@@ -160,7 +158,7 @@ class Subscription:
         done = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
         if done and self._dispatcher is not None:
             self._dispatcher.acknowledged(consumer, done)
-            self.tell_end()
+            self.announce_end()
 
     def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry, or this part of its batch.  (L,
@@ -182,7 +180,7 @@ class Subscription:
             self._acknowledge_part(position, words)
         else:
             self.cursor.acknowledge_up_to(position)
-        self.tell_end()
+        self.announce_end()
 
     def _acknowledge_part(self, position: Position, words: Sequence[int]) -> None:
         is_new = self.cursor.left_in_batch(position) is None
@@ -204,16 +202,16 @@ class Subscription:
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:
             self._dispatcher.skip()
-        self.tell_end()
+        self.announce_end()
         await self.cursor.flush()
 
-    def tell_end(self) -> None:
+    def announce_end(self) -> None:
         """Tell the consumers if nothing more will come: the topic is terminated, and everything is
         acknowledged.
         """
         if self._ledger.terminated is not None and not self.cursor.unacknowledged_count:
             for consumer in self.consumers:
-                consumer.tell_end()
+                consumer.announce_end()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         """Deliver these entries to the consumer again, or all that it holds if none are named."""

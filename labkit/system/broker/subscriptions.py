@@ -10,11 +10,11 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsub
 import asyncio
 from collections.abc import Callable, Mapping
 
-from labkit.system.broker.dispatch.consumer import Consumer, ConsumerName
+from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.positions import EARLIEST, LATEST, first_from, first_published_from
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.broker.subscription import Subscription, SubscriptionType
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
@@ -58,7 +58,7 @@ class Subscriptions:
 
     async def subscribe(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
@@ -68,9 +68,6 @@ class Subscriptions:
         Raises `BrokerError`, and what `ManagedLedger.open_cursor` raises.
         """
         ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]
-        who = ConsumerName(
-            command.consumer_id, command.consumer_name, command.priority_level, ranges
-        )
         async with self._changing:
             self._check_takes_clients()
             subscription = self._by_name.get(command.subscription)
@@ -90,7 +87,15 @@ class Subscriptions:
                 )
             # The topic may have ended, or been fenced, while the cursor was opened.
             self._check_takes_clients()
-            consumer = Consumer(connection, who, partition_of(self._topic), on_disconnected)
+            consumer = Consumer(
+                connection,
+                command.consumer_id,
+                command.consumer_name,
+                partition_of(self._topic),
+                on_disconnected,
+                priority=command.priority_level,
+                hash_ranges=ranges,
+            )
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:

@@ -26,7 +26,7 @@ from labkit.system.topic.producing.publishing import TopicPublisher
 OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
 
-class AttachedProducer(Protocol):
+class ConnectedProducer(Protocol):
     """A client's producer, as its topic sees it."""
 
     name: str
@@ -34,7 +34,7 @@ class AttachedProducer(Protocol):
     access_mode: ProducerAccessMode
     traffic: Traffic
 
-    def send_away(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect the producer: its client has to look the topic up again."""
 
     def probe(self) -> None:
@@ -68,7 +68,7 @@ class BrokerTopic:
         self.partition = partition_of(name)
         self.ledger = ledger
         self.policies = policies
-        self.producers: dict[str, AttachedProducer] = {}
+        self.producers: dict[str, ConnectedProducer] = {}
         self.incoming = Traffic()
         """The messages of all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
@@ -160,9 +160,9 @@ class BrokerTopic:
         last = await self.ledger.terminate()
         self.access.refuse_waiting(self._terminated())
         for producer in list(self.producers.values()):
-            producer.send_away()
+            producer.disconnect()
         for subscription in self.subscriptions.all:
-            subscription.tell_end()
+            subscription.announce_end()
         return last
 
     async def close(self) -> None:
@@ -182,7 +182,7 @@ class BrokerTopic:
     async def _close(self) -> None:
         await self.publisher.settled()
         for producer in list(self.producers.values()):
-            producer.send_away()
+            producer.disconnect()
         try:
             await self.subscriptions.close()
             if self._deduplication is not None:

@@ -30,7 +30,7 @@ from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
-from labkit.system.topic.chain.rollover import rollover_reason
+from labkit.system.topic.chain.retention import rollover_reason
 from labkit.system.topic.chain.upkeep import Upkeep
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start
@@ -111,7 +111,7 @@ class ManagedLedger:
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
-                        await self._store.rest()
+                        await self._store.store_closed()
             finally:
                 self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
         await self._store.delete_dropped()

@@ -269,7 +269,7 @@ class TopicOwnership:
                     self._recorder.record("bundle.acquired", note=str(bundle))
         return _served(bundle, self._me, not self._owned[bundle])
 
-    async def takes_back(self, topic: str) -> bool:
+    async def reacquire(self, topic: str) -> bool:
         """Whether it owns the topic's bundle now, because the bundle's node names it: other brokers
         send clients here as long as they find the node of a process that died.
         """

@@ -262,8 +262,8 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/producing/deduplication.py Deduplication.see: constant: 1 -> 2",
-            "labkit/system/topic/producing/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
+            "labkit/system/topic/producing/deduplication.py Deduplication.judge: constant: 1 -> 2",
+            "labkit/system/topic/producing/deduplication.py Deduplication.judge: constant: 1 -> 2 #1",
             "labkit/system/topic/producing/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
         ),
         "No sequence id is below 0, so any negative mark is below all.",

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from labkit.system.broker.dispatch.consumer import Consumer, ConsumerName
+from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.dispatch.hashes import hash_of_key
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, StickyRanges
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandMessage
@@ -148,10 +148,13 @@ class Client:
     ) -> Consumer:
         """A consumer that this client has, with permits given."""
         consumer = Consumer(
-            cast(Connection, self),
-            ConsumerName(1, name, priority, ranges),
+            cast(ClientConnection, self),
+            1,
+            name,
             partition,
             lambda _: None,
+            priority=priority,
+            hash_ranges=ranges,
         )
         consumer.permits = permits
         return consumer

@@ -51,7 +51,7 @@ class Producer:
     def __init__(self) -> None:
         self.traffic = Traffic()
 
-    def send_away(self) -> None:
+    def disconnect(self) -> None:
         """It has nobody to tell."""
 
     def probe(self) -> None:

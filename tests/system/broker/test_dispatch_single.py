@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from labkit.system.broker.dispatch.exclusive import Exclusive
-from labkit.system.broker.dispatch.failover import Failover
-from labkit.system.broker.dispatch.single_active import SingleActive
+from labkit.system.broker.dispatch.single_active import Exclusive, Failover, SingleActive
 from labkit.system.broker.errors import BrokerError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.trace.recorder import Recorder, Row

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from labkit.system.broker.dispatch.exclusive import Exclusive
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeyShared
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.shared import Shared
-from labkit.system.broker.dispatch.single_active import SingleActive
+from labkit.system.broker.dispatch.single_active import Exclusive, SingleActive
 from tests.system.broker.in_memory import Client, MemoryLedger, key_of, message, surroundings
 
 

@@ -11,7 +11,7 @@ import pytest
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, code_of
 from labkit.system.broker.handlers.consumers import Consumers
-from labkit.system.broker.protocol.connection import Connection, Handlers
+from labkit.system.broker.protocol.connection import ClientConnection, Handlers
 from labkit.system.broker.protocol.frames import message_id_data
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.subscriptions import Subscriptions
@@ -76,7 +76,7 @@ class Topic:
             consumer_id=1,
             request_id=1,
         )
-        connection = cast(Connection, client)
+        connection = cast(ClientConnection, client)
         subscription, _ = await self.subscriptions.subscribe(connection, command, lambda _: None)
         return subscription
 
@@ -144,10 +144,10 @@ class Wired(Client):
         super().__init__()
         self.topic_served = topic
         self.schemas = self
-        self.closed = False
+        self.is_closed = False
         self.handlers: Handlers = {}
         self._close_actions: list[Callable[[], None]] = []
-        Consumers(cast(BrokerService, self), cast(Connection, self))
+        Consumers(cast(BrokerService, self), cast(ClientConnection, self))
 
     # What `Consumers` needs of a connection and of a broker
 
@@ -205,7 +205,7 @@ class Wired(Client):
         return seeking
 
     def close(self) -> None:
-        self.closed = True
+        self.is_closed = True
         for action in self._close_actions:
             action()
 

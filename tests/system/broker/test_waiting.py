@@ -205,7 +205,7 @@ def test_waiting_entries_come_in_the_order_of_the_topic_for_each_receiver(
             model.pop(position, None)
         elif change == "move":
             receivers[key_hash] = all_receivers[number % len(all_receivers)]
-            waiting.look_again(key_hash)
+            waiting.update_receiver(key_hash)
         else:
             expected = _expected(model, receiver_of, room, span=8)
             assert waiting.take(room, 8) == expected
@@ -241,6 +241,6 @@ def test_all_hashes_find_their_new_receivers_when_consumers_come_and_go() -> Non
     for number in range(3):
         waiting.add((1, number), hash_of_key(b"%d" % number))
     owner[0] = new
-    waiting.look_at_all_again()
+    waiting.update_all_receivers()
     assert waiting.take({old: 9}, 9) == []
     assert [position for position, _ in waiting.take({new: 2}, 9)] == [(1, 0), (1, 1)]

@@ -47,7 +47,7 @@ class Marks:
 
     def store(self, count: int = 1) -> None:
         for _ in range(count):
-            self.marks.see("p", self.count, self.count)
+            self.marks.judge("p", self.count, self.count)
             self.marks.stored("p", self.count, (7, self.count))
             self.count += 1
 
@@ -67,7 +67,7 @@ def test_nothing_is_left_of_a_producer_that_is_forgotten(has_sent: bool) -> None
         held = weakref.ref(name)
         marks.attached(name)
         if has_sent:
-            marks.see(name, 0, 0)
+            marks.judge(name, 0, 0)
             marks.stored(name, 0, (7, 0))
             marks.snapshot()
         marks.detached(name)
@@ -85,7 +85,7 @@ def test_nothing_is_left_of_a_producer_that_is_forgotten(has_sent: bool) -> None
 def test_producer_is_remembered_for_six_hours_from_when_it_was_there_last() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        marks.see("p", 0, 0)
+        marks.judge("p", 0, 0)
         marks.stored("p", 0, (7, 0))
         marks.detached("p")
         await until_s(5 * HOUR_S)
@@ -115,9 +115,9 @@ def test_producers_of_the_owner_before_are_remembered_for_six_hours_too() -> Non
 def test_a_later_one_is_forgotten_though_one_with_a_message_under_way_is_kept() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        marks.see("waits", 0, 0)
+        marks.judge("waits", 0, 0)
         marks.detached("waits")
-        marks.see("done", 0, 0)
+        marks.judge("done", 0, 0)
         marks.stored("done", 0, (7, 0))
         marks.detached("done")
         await until_s(7 * HOUR_S)
@@ -178,7 +178,7 @@ def test_owner_that_has_stored_nothing_leaves_the_marks_as_they_are() -> None:
         cursor = TimedCursor()
         cursor.mark_delete, cursor.properties = (7, 3), {"p": 3}
         marks = await opened(PlayedLedger(cursor))
-        marks.see("p", 4, 4)
+        marks.judge("p", 4, 4)
         marks.snapshot()
         assert (cursor.times, cursor.mark_delete, cursor.properties) == ([], (7, 3), {"p": 3})
 

@@ -149,7 +149,7 @@ def test_broker_that_comes_back_takes_what_others_take_for_its_own() -> None:
         again, b = await broker(world, "a"), await broker(world, "b")
         assert await b.acquire(TOPIC) == A
         assert not again.owns(TOPIC)
-        assert await again.takes_back(TOPIC)
+        assert await again.reacquire(TOPIC)
         await asyncio.sleep(2 * world.session_timeout_s)
         assert await b.acquire(TOPIC) == A
 
@@ -159,11 +159,11 @@ def test_broker_that_comes_back_takes_what_others_take_for_its_own() -> None:
 def test_broker_takes_back_no_bundle_that_it_does_not_own_or_gives_up() -> None:
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
-        assert not await a.takes_back(TOPIC)
+        assert not await a.reacquire(TOPIC)
         await b.acquire(TOPIC)
-        assert not await a.takes_back(TOPIC)
+        assert not await a.reacquire(TOPIC)
         await b.disable(BUNDLE)
-        assert not await b.takes_back(TOPIC)
+        assert not await b.reacquire(TOPIC)
         assert b.owned == [BUNDLE]
 
     run_metadata_world(rule)

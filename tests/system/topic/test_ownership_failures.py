@@ -87,7 +87,7 @@ def test_bundle_that_its_owner_gives_up_is_nobodys() -> None:
         for ask in (world.broker.owner_of, world.broker.acquire):
             with pytest.raises(BundleUnloadingError, match="by pulsar://b:6650: look its topics"):
                 await ask(TOPIC)
-        assert not await world.broker.takes_back(TOPIC)
+        assert not await world.broker.reacquire(TOPIC)
         assert world.owner() == (B, True)
 
     run(rule)

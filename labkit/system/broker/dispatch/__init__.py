@@ -3,17 +3,16 @@
     consumer        one consumer: permits, and what it has not acknowledged
     entry           the facts of a stored entry that dispatch needs
     dispatcher      the task that reads entries while a consumer can take them
-    single_active   one consumer gets all, in order
-        exclusive       the only one there may be
-        failover        the first by priority and name
+    single_active   one consumer gets all, in order: the only one there may be (Exclusive), or the
+                    first by priority and name (Failover)
     multiple        several share, each entry goes to one of them, and again if necessary
         shared          in turn
         key_shared      by key: ranges of hashes
         waiting     entries that were given back, or that no consumer could take yet
-        hashes, holders a key's hash, and the consumer that holds entries of a hash
+        hashes          a key's hash, and the consumer that holds entries of a hash
         delayed         entries that are not due yet
 
-The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
+The choices (Exclusive, Failover, Shared, KeyShared) know neither the cursor nor the
 ledger; the dispatchers know no protocol.
 
 Invariants: a consumer without permits, or whose client does not read, gets nothing and stops no

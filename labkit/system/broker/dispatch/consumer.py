@@ -10,10 +10,9 @@ In Pulsar: `broker/service/Consumer.java`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from labkit.system.broker.dispatch.entry import Entry
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.dispatch.entry import MessageEntry
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
@@ -24,31 +23,28 @@ MOST_PENDING = 50_000
 """Unacknowledged entries, in Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerName:
-    """A consumer as its client describes it.  The lowest `priority` comes first."""
-
-    consumer_id: int
-    name: str
-    priority: int = 0
-    hash_ranges: Sequence[tuple[int, int]] = ()
-
-
 class Consumer:
-    """A client's consumer, on its connection, of a topic with partition index `partition`."""
+    """A client's consumer, on its connection, of a topic with partition index `partition`.
+
+    The lowest `priority` comes first.
+    """
 
     def __init__(
         self,
-        connection: Connection,
-        who: ConsumerName,
+        connection: ClientConnection,
+        consumer_id: int,
+        name: str,
         partition: int,
         on_disconnected: Callable[[int], None],
+        *,
+        priority: int = 0,
+        hash_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
         """`on_disconnected` gets the consumer's id when `disconnect` sends the client away."""
-        self.consumer_id = who.consumer_id
-        self.name = who.name
-        self.priority = who.priority
-        self.hash_ranges = who.hash_ranges
+        self.consumer_id = consumer_id
+        self.name = name
+        self.priority = priority
+        self.hash_ranges = hash_ranges
         self.permits = 0
         self.pending: dict[Position, int] = {}
         """The entries that it has and has not acknowledged, with their keys' hashes."""
@@ -61,7 +57,7 @@ class Consumer:
         self._on_disconnected = on_disconnected
         # One command, refilled for each entry: creating one takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
-        self._command.message.consumer_id = who.consumer_id
+        self._command.message.consumer_id = consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_take(self) -> bool:
@@ -72,7 +68,7 @@ class Consumer:
             self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
         )
 
-    def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
+    def send(self, entry: MessageEntry, redelivery_count: int, left: int | None) -> None:
         """Deliver an entry.  Of a batch, `left` selects messages by its bits; None: all."""
         message, message_id = self._command.message, self._command.message.message_id
         message_id.ledgerId, message_id.entryId = entry.position
@@ -88,14 +84,14 @@ class Consumer:
         self.traffic.add(count, len(entry.data))
         self._connection.send(self._command, entry.data)
 
-    def tell_active(self, is_active: bool) -> None:
+    def announce_active(self, is_active: bool) -> None:
         """Send whether this is the consumer that gets the entries of a Failover subscription."""
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
         self._connection.send(command)
 
-    def tell_end(self) -> None:
+    def announce_end(self) -> None:
         """Send that no message will follow: the topic is terminated, and all is acknowledged."""
         command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
         command.reachedEndOfTopic.consumer_id = self.consumer_id

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.dispatch.entry import Entry, read_entry
+from labkit.system.broker.dispatch.entry import MessageEntry, read_entry
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.backoff import Backoff
 from labkit.system.topic.chain.chain import Position
@@ -66,7 +66,7 @@ class Dispatcher:
         self.messages_per_entry = 1
         self._changed = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_tell_if_broken)
+        self._task.add_done_callback(_raise_error)
 
     def wake(self) -> None:
         """Let the task look again: something changed."""
@@ -131,7 +131,7 @@ class Dispatcher:
         """How many entries have about as many messages as there are permits."""
         return max(1, -(-permits // self.messages_per_entry))
 
-    async def read_entries(self, start: Position, max_entries: int) -> list[Entry]:
+    async def read_entries(self, start: Position, max_entries: int) -> list[MessageEntry]:
         """The next entries from `start` on."""
         self._reading = start
         wanted = min(MAX_ENTRIES, max_entries)
@@ -143,7 +143,7 @@ class Dispatcher:
         return entries
 
 
-def _tell_if_broken(task: asyncio.Task[None]) -> None:
+def _raise_error(task: asyncio.Task[None]) -> None:
     """Hand an unexpected error to the loop's exception handler, so that it is not lost."""
     if not task.cancelled():
         task.result()

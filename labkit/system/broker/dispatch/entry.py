@@ -15,7 +15,7 @@ from labkit.system.topic.messages import decode_metadata, without_broker_part
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MessageEntry:
     """`data` is what follows the command in a MESSAGE."""
 
     position: Position
@@ -24,7 +24,7 @@ class Entry:
     message_count: int
 
 
-def read_entry(stored: StoredEntry) -> Entry:
+def read_entry(stored: StoredEntry) -> MessageEntry:
     """Decode a stored entry.  If its metadata cannot be read, it counts as one message: the client
     then finds its checksum wrong and reports it.
     """
@@ -33,4 +33,4 @@ def read_entry(stored: StoredEntry) -> Entry:
         metadata = decode_metadata(data)
     except BKDigestMatchException:
         metadata = MessageMetadata()
-    return Entry(stored.position, data, metadata, max(metadata.num_messages_in_batch, 1))
+    return MessageEntry(stored.position, data, metadata, max(metadata.num_messages_in_batch, 1))

@@ -1,14 +1,14 @@
-"""The place of a key on the ring of 65,536 hashes.
+"""The place of a key on the ring of 65,536 hashes, and the consumer that holds entries of a hash.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """
 
 from functools import lru_cache
 
+from labkit.system.broker.dispatch.consumer import Consumer
+
 HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
-
-
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
 """The rest of a longer key is ignored: hashing a key of megabytes would take seconds, in which no
@@ -51,3 +51,29 @@ def _rotate(value: int, bits: int) -> int:
 
 def _scramble(word: int) -> int:
     return (_rotate((word * 0xCC9E2D51) & _WORD, 15) * 0x1B873593) & _WORD
+
+
+class Holders:
+    """For each hash with unacknowledged entries, the consumer that holds them, and their number.
+
+    Key_Shared asks here before it hands one out, so that a hash has one holder at a time.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[Consumer, int]] = {}
+
+    def of(self, key_hash: int) -> Consumer | None:
+        """The consumer that holds entries of the hash, if any."""
+        consumer, _ = self._held.get(key_hash, (None, 0))
+        return consumer
+
+    def add(self, consumer: Consumer, key_hash: int) -> None:
+        """Count one more entry of the hash for the consumer."""
+        _, count = self._held.get(key_hash, (consumer, 0))
+        self._held[key_hash] = consumer, count + 1
+
+    def remove(self, key_hash: int) -> None:
+        """Count one entry less: it was acknowledged, or its consumer no longer holds it."""
+        consumer, count = self._held.pop(key_hash)
+        if count > 1:
+            self._held[key_hash] = consumer, count - 1

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.dispatch.hashes import HASH_COUNT, hash_of_key
-from labkit.system.broker.dispatch.holders import Holders
+from labkit.system.broker.dispatch.hashes import HASH_COUNT, Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.broker.errors import BrokerError
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
@@ -91,7 +90,9 @@ class AutoSplitRanges:
         """The consumer whose range the hash is in; None only without consumers."""
         if not self._ranges:
             return None
-        return self._ranges[bisect_left(self._ranges, key_hash, key=_last_hash)].owner
+        return self._ranges[
+            bisect_left(self._ranges, key_hash, key=lambda each: each.last_hash)
+        ].owner
 
 
 class StickyRanges:
@@ -169,10 +170,6 @@ class KeyShared:
     def given_back(self, key_hash: int) -> None:
         """One entry of the hash was acknowledged, or its consumer no longer holds it."""
         self._holders.remove(key_hash)
-
-
-def _last_hash(each: _Range) -> int:
-    return each.last_hash
 
 
 def _text(ranges: Sequence[tuple[int, int]]) -> str:

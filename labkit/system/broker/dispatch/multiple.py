@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.delayed import Delayed
 from labkit.system.broker.dispatch.dispatcher import MAX_ENTRIES, DispatchContext, Dispatcher, after
-from labkit.system.broker.dispatch.entry import Entry
+from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.dispatch.key_shared import KeyShared
 from labkit.system.broker.dispatch.shared import Shared
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
@@ -68,14 +68,14 @@ class Multiple(Dispatcher):
         """Raises `BrokerError` when it asks for hash ranges that are not available."""
         self._choice.add(consumer)
         self.consumers.append(consumer)
-        self.waiting.look_at_all_again()
+        self.waiting.update_all_receivers()
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
         """Give its entries to the others.  That alone does not count as a redelivery."""
         self.consumers.remove(consumer)
         self._choice.remove(consumer)
-        self.waiting.look_at_all_again()
+        self.waiting.update_all_receivers()
         for position in list(consumer.pending):
             self._give_back(consumer, position)
         self.wake()
@@ -103,7 +103,7 @@ class Multiple(Dispatcher):
     def _take_back(self, holder: Consumer, position: Position) -> int:
         key_hash = holder.pending.pop(position)
         self._choice.given_back(key_hash)
-        self.waiting.look_again(key_hash)
+        self.waiting.update_receiver(key_hash)
         return key_hash
 
     def _give_back(self, holder: Consumer, position: Position) -> None:
@@ -177,7 +177,7 @@ class Multiple(Dispatcher):
         self._alarm = self._alarm_ms = None
         self.wake()
 
-    def _place(self, entry: Entry, key_hash: int) -> None:
+    def _place(self, entry: MessageEntry, key_hash: int) -> None:
         """Send the entry, or let it wait.
 
         Everything that is decided here is looked up after the read: consumers may have joined, left
@@ -192,7 +192,7 @@ class Multiple(Dispatcher):
             return
         consumer.pending[position] = key_hash
         self._choice.handed_out(consumer, key_hash)
-        self.waiting.look_again(key_hash)
+        self.waiting.update_receiver(key_hash)
         left = self.cursor.left_in_batch(position)
         consumer.send(entry, self._redeliveries.get(position, 0), left)
 

@@ -8,8 +8,7 @@ In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsume
 """
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.dispatch.hashes import hash_of_key
-from labkit.system.broker.dispatch.holders import Holders
+from labkit.system.broker.dispatch.hashes import Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 
@@ -30,7 +29,6 @@ class Shared:
         self._in_turn.append(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer left."""
         self._in_turn.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
@@ -47,7 +45,7 @@ class Shared:
         if isinstance(receiver, Consumer):
             return receiver if receiver.can_take() else None
         able = (consumer for consumer in self._in_turn if consumer.can_take())
-        return min(able, key=_priority, default=None)
+        return min(able, key=lambda each: each.priority, default=None)
 
     def handed_out(self, consumer: Consumer, key_hash: int) -> None:
         """Note that the consumer got an entry: its turn comes last now."""
@@ -60,7 +58,3 @@ class Shared:
         """One of the chunks was acknowledged, or its consumer no longer holds it."""
         if key_hash != _ANY:
             self._holders.remove(key_hash)
-
-
-def _priority(consumer: Consumer) -> int:
-    return consumer.priority

@@ -1,21 +1,68 @@
 """One consumer gets everything, in order: Exclusive and Failover.
 
+    Exclusive    one consumer; a second one is refused
+    Failover     several consumers, one of them active; when it leaves, the next takes over
+
+Failover orders its consumers by priority (the lowest number first), then by name.  The partitions
+of a topic are spread over the consumers of the best priority: of three, the second is active for
+partitions 1, 4, 7.  For a topic without partitions it is the first (Pulsar's newer brokers draw it
+from the topic's hash).
+
 Entries that were sent are not remembered.  A consumer that becomes active, or asks for redelivery,
 gets all unacknowledged entries again, from the mark-delete position on; so redelivery counts stay
 0, as in Pulsar.
 
-In Pulsar: `PersistentDispatcherSingleActiveConsumer.java`.
+In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,
+`pickAndScheduleActiveConsumer`), `PersistentDispatcherSingleActiveConsumer.java`.
 """
 
 from collections.abc import Sequence
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext, Dispatcher, after
-from labkit.system.broker.dispatch.exclusive import Exclusive
-from labkit.system.broker.dispatch.failover import Failover
+from labkit.system.broker.errors import BrokerError
+from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
+
+
+class Exclusive:
+    """Chooses the only consumer."""
+
+    announces = False
+
+    def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
+        """Raises `BrokerError` while another is connected."""
+        if connected:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"consumer {consumer.name!r} is refused: the exclusive subscription has the"
+                f" consumer {connected[0].name!r}; close that one, or subscribe as Failover, Shared"
+                " or Key_Shared",
+            )
+
+    def active(self, connected: Sequence[Consumer]) -> Consumer:
+        """The consumer that gets the entries."""
+        return connected[0]
+
+
+class Failover:
+    """Chooses a consumer for the topic with partition index `partition`, -1 for none."""
+
+    announces = True
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+
+    def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
+        """Every consumer may join."""
+
+    def active(self, connected: Sequence[Consumer]) -> Consumer:
+        """The consumer that gets the entries."""
+        ordered = sorted(connected, key=lambda each: (each.priority, each.name))
+        best = [each for each in ordered if each.priority == ordered[0].priority]
+        return best[max(self._partition, 0) % len(best)]
 
 
 class SingleActive(Dispatcher):
@@ -38,7 +85,7 @@ class SingleActive(Dispatcher):
         self._choice.admit(consumer, self.consumers)
         self.consumers.append(consumer)
         if not self._appoint() and self._choice.announces:
-            consumer.tell_active(consumer is self._active)
+            consumer.announce_active(consumer is self._active)
 
     def remove(self, consumer: Consumer) -> None:
         """If the active one left, the next takes over."""
@@ -62,7 +109,7 @@ class SingleActive(Dispatcher):
         self._active = active
         if self._choice.announces:
             for consumer in self.consumers:
-                consumer.tell_active(consumer is active)
+                consumer.announce_active(consumer is active)
         self._rewind()
         return True
 

@@ -36,7 +36,7 @@ class WaitingEntries:
 
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
         """`receiver_of` names the receiver of a hash.  When its result may have changed, call
-        `look_again` or `look_at_all_again`.
+        `update_receiver` or `update_all_receivers`.
         """
         self._receiver_of = receiver_of
         self._hash_of: dict[Position, int] = {}
@@ -100,13 +100,13 @@ class WaitingEntries:
                 heappush(heads, (following, number))
         return taken
 
-    def look_again(self, key_hash: int) -> None:
+    def update_receiver(self, key_hash: int) -> None:
         """Move the hash if its receiver has changed."""
         before = self._receivers.get(key_hash)
         if before is not None and self._receiver_of(key_hash) is not before:
             self._enqueue(key_hash)
 
-    def look_at_all_again(self) -> None:
+    def update_all_receivers(self) -> None:
         """Move all hashes: consumers have joined or left."""
         self._queues.clear()
         for key_hash in self._entries:

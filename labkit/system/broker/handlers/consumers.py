@@ -22,7 +22,11 @@ from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.handlers.schema_requests import check_consumer_schema
 from labkit.system.broker.positions import last_message_id
 from labkit.system.broker.protocol.authorization import CONSUME
-from labkit.system.broker.protocol.connection import MOST_OF_A_CONNECTION, Connection, too_many
+from labkit.system.broker.protocol.connection import (
+    MOST_OF_A_CONNECTION,
+    ClientConnection,
+    too_many,
+)
 from labkit.system.broker.protocol.frames import message_id_data, position_of
 from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
 from labkit.system.broker.subscription import Subscription
@@ -56,7 +60,7 @@ class Subscribed(NamedTuple):
 class Consumers:
     """The consumers of a client's connection, by the ids that the client gives them."""
 
-    def __init__(self, broker: BrokerService, connection: Connection) -> None:
+    def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self._broker = broker
         self._connection = connection
         self._subscribed: dict[int, Subscribed] = {}
@@ -127,12 +131,12 @@ class Consumers:
 
     async def _join(self, request: CommandSubscribe) -> None:
         try:
-            await self._join_unless_there(request)
+            await self._add_consumer(request)
         finally:
             if self._subscribing.get(request.consumer_id) == request.request_id:
                 del self._subscribing[request.consumer_id]
 
-    async def _join_unless_there(self, request: CommandSubscribe) -> None:
+    async def _add_consumer(self, request: CommandSubscribe) -> None:
         before = self._subscribed.get(request.consumer_id)
         # A client may send SUBSCRIBE again for a consumer that it has: it only gets the answer.
         if before is None or before.consumer not in before.subscription.consumers:
@@ -148,12 +152,12 @@ class Consumers:
             )
             subscribed.consumer.takes_any_schema = request.schema.type == Schema.AutoConsume
             wanted = self._subscribing.get(request.consumer_id) == request.request_id
-            if self._connection.closed or not wanted:
+            if self._connection.is_closed or not wanted:
                 subscribed.leave()  # The client has given up.
                 return
             self._subscribed[request.consumer_id] = subscribed
         self._succeed(request.request_id)
-        self._subscribed[request.consumer_id].subscription.tell_end()
+        self._subscribed[request.consumer_id].subscription.announce_end()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
         subscribed = self._subscribed.get(command.flow.consumer_id)
@@ -171,15 +175,15 @@ class Consumers:
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
-                self._tell_discarded(subscribed, request)
-            _take_acknowledgement(subscribed, request)
+                self._record_discarded(subscribed, request)
+            _apply_acknowledgement(subscribed, request)
         except BrokerError as error:
             answer.ackResponse.error, answer.ackResponse.message = self._connection.refusal(error)
         if request.HasField("request_id"):
             answer.ackResponse.request_id = request.request_id
             self._connection.send(answer)
 
-    def _tell_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
+    def _record_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
         """Record that the client found damage and went on: its application sees only the gap."""
         recorder = self._broker.client.recorder
         why = CommandAck.ValidationError.Name(request.validation_error)
@@ -256,7 +260,7 @@ def _no_consumer(consumer_id: int) -> BrokerError:
     )
 
 
-def _take_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
+def _apply_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
     if any(len(each.ack_set) > _MOST_WORDS for each in request.message_id):
         raise BrokerError(
             ServerError.NotAllowedError,

@@ -12,7 +12,7 @@ from functools import partial
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.refusals import check_no_transactions
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import (
@@ -24,12 +24,12 @@ from labkit.system.model.proto.pulsar_pb2 import (
 
 
 async def _partitioned_metadata(
-    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+    broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.partitionMetadata
     answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
-        connection.check_let_in()
+        connection.check_identified()
         check_no_transactions(request.topic)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         answer.partitions = await broker.partition_count(
@@ -47,12 +47,12 @@ async def _partitioned_metadata(
 
 
 async def _lookup(
-    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+    broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.lookupTopic
     answer = CommandLookupTopicResponse(request_id=request.request_id)
     try:
-        connection.check_let_in()
+        connection.check_identified()
         _check_listener(request.advertised_listener_name)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         there, serves = await broker.find(request.topic, authoritative=request.authoritative)
@@ -76,7 +76,7 @@ def _check_listener(name: str) -> None:
         )
 
 
-def serve_lookups(broker: BrokerService, connection: Connection) -> None:
+def serve_lookups(broker: BrokerService, connection: ClientConnection) -> None:
     """Answer a client's requests for the places of topics."""
     connection.serve(
         {

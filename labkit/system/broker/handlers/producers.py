@@ -12,13 +12,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from labkit.system.broker.access import Place
+from labkit.system.broker.access import ProducerPlace
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import MOST_OF_A_CONNECTION, Connection, too_many
+from labkit.system.broker.protocol.connection import (
+    MOST_OF_A_CONNECTION,
+    ClientConnection,
+    too_many,
+)
 from labkit.system.broker.protocol.frames import NO_REQUEST, UNSIGNED, encode_frame
-from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
+from labkit.system.broker.protocol.refusals import (
+    NO_REPLICATION,
+    NO_TRANSACTIONS,
+    final_send_error,
+)
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.errors import LabkitError
@@ -44,11 +52,11 @@ _NOT_REPLICATED = "__local__"
 class Producers:
     """The producers of a client's connection, by the ids that the client gives them."""
 
-    def __init__(self, broker: BrokerService, connection: Connection) -> None:
+    def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self.broker = broker
         self.connection = connection
         self.attached: dict[int, Producer] = {}
-        self.registering: dict[int, Registration] = {}
+        self.registering: dict[int, ProducerRegistration] = {}
         """The newest request for each producer id, until it is granted."""
         connection.serve(
             {
@@ -63,7 +71,7 @@ class Producers:
         if len(self.attached) + len(self.registering) >= MOST_OF_A_CONNECTION:
             raise too_many(self.attached, "producers")
         # Kept before anything is awaited: a CLOSE_PRODUCER may come in the same receive.
-        return Registration(self, command.producer).run()
+        return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
         request = command.send
@@ -77,9 +85,9 @@ class Producers:
         if (registration := self.registering.get(request.producer_id)) is not None:
             registration.give_up()
         producer = self.attached.get(request.producer_id)
-        return self._close_settled(producer, request.request_id)
+        return self._close_when_settled(producer, request.request_id)
 
-    async def _close_settled(self, producer: "Producer | None", request_id: int) -> None:
+    async def _close_when_settled(self, producer: "Producer | None", request_id: int) -> None:
         if producer is not None:
             await producer.settled()
             producer.leave()
@@ -99,13 +107,13 @@ class Producer:
     """A client's producer on a topic."""
 
     def __init__(
-        self, client: Producers, producer_id: int, place: Place, topic: BrokerTopic
+        self, client: Producers, producer_id: int, place: ProducerPlace, topic: BrokerTopic
     ) -> None:
         """Raises `ProducerBusyError` while the topic has a producer of that name."""
         self.name = place.name
         self._client = client
         self._connection = client.connection
-        self._intake = client.connection.intake
+        self._backpressure = client.connection.backpressure
         self._max_entry_size = client.broker.config.max_entry_size
         self.producer_id = producer_id
         self.access_mode = place.mode
@@ -122,7 +130,7 @@ class Producer:
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
         client.attached[producer_id] = self
-        place.send_away = self.send_away
+        place.disconnect = self.disconnect
 
     @property
     def last_sequence_id(self) -> int:
@@ -153,7 +161,7 @@ class Producer:
         else:
             self._pending += 1
             self._pending_bytes += size
-            self._intake.take_message(size)
+            self._backpressure.add_message(size)
             self._attached.send(
                 sequence_id,
                 highest,
@@ -178,7 +186,7 @@ class Producer:
             self._forget(self._pending, self._pending_bytes)
             self._topic.access.leave(self._place)
 
-    def send_away(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect the producer: its client has to look the topic up again."""
         if not self._is_gone:
             self.leave()
@@ -217,7 +225,7 @@ class Producer:
         self._send_refusal()
 
     def _dropped(self, _: LabkitError) -> None:
-        self.send_away()
+        self.disconnect()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Refuse a message when all earlier ones have their receipts, and close the producer.
@@ -228,8 +236,7 @@ class Producer:
         error = CommandSendError(
             producer_id=self.producer_id,
             sequence_id=request.sequence_id,
-            # After any other code the C++ client reconnects and sends the message again, forever.
-            error=ServerError.ChecksumError if self._connection.is_cpp_client else code,
+            error=final_send_error(code, self._connection.client_version),
             message=f"{self.name}: {text}",
         )
         self._refusal = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
@@ -238,18 +245,18 @@ class Producer:
     def _send_refusal(self) -> None:
         if self._refusal is not None and not self._pending:
             self._connection.send(self._refusal)
-            self.send_away()
+            self.disconnect()
 
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
         self._pending_bytes -= size_bytes
-        self._intake.forget_messages(count, size_bytes)
+        self._backpressure.remove_messages(count, size_bytes)
         if self._settled is not None and not self._pending:
             settled, self._settled = self._settled, None
             settled.set_result(None)
 
 
-class Registration:
+class ProducerRegistration:
     """A request to register a producer, until it is granted, refused or given up."""
 
     def __init__(self, client: Producers, request: CommandProducer) -> None:
@@ -297,9 +304,9 @@ class Registration:
         if (earlier := self._client.attached.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
-        place = Place(name, request.producer_access_mode, epoch, connection.probe)
+        place = ProducerPlace(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
-        await topic.access.enter(place, partial(self._tell_queued, name, version))
+        await topic.access.enter(place, partial(self._answer_queued, name, version))
         # Again: the topic may have been closed or terminated while this producer was queued.
         topic.check_takes_producers()
         producer = self._attach(topic, place)
@@ -311,7 +318,7 @@ class Registration:
             topic_epoch=topic.access.epoch,
         )
 
-    def _attach(self, topic: BrokerTopic, place: Place) -> Producer:
+    def _attach(self, topic: BrokerTopic, place: ProducerPlace) -> Producer:
         try:
             return Producer(self._client, self._request.producer_id, place, topic)
         except ProducerBusyError as error:
@@ -320,10 +327,10 @@ class Registration:
                 other.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
-    def _tell_queued(self, name: str, version: bytes) -> None:
+    def _answer_queued(self, name: str, version: bytes) -> None:
         """Answer that the producer is queued; its client then waits for a second answer."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
-        self._connection.request_waits()
+        self._connection.stop_counting_request()
 
     def _succeed(self, **fields: Any) -> None:
         success = CommandProducerSuccess(request_id=self._request.request_id, **fields)

@@ -7,7 +7,7 @@ from functools import partial
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import Connection
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.schemas.registry import encode_version
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
@@ -16,7 +16,7 @@ from labkit.system.topic.names import full_name
 
 
 async def _get_schema(
-    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+    broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     request = command.getSchema
     answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
@@ -35,7 +35,7 @@ async def _get_schema(
 
 
 async def _get_or_create_schema(
-    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+    broker: BrokerService, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     """Register a schema for a producer that changes its schema."""
     request = command.getOrCreateSchema
@@ -64,7 +64,7 @@ async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schem
     await broker.schemas.check_consumer(topic.name, schema, is_idle=is_idle)
 
 
-def serve_schemas(broker: BrokerService, connection: Connection) -> None:
+def serve_schemas(broker: BrokerService, connection: ClientConnection) -> None:
     """Answer a client's requests about schemas."""
     connection.serve(
         {

@@ -1,4 +1,4 @@
-"""Partitioned topics: making one, and adding partitions.
+"""Creating topics, with partitions or without, and adding partitions.
 
 A growth makes the existing subscriptions on the new partitions first, at the earliest position, and
 changes the count last.  So whatever a producer sends to a new partition reaches every subscription
@@ -49,6 +49,19 @@ _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
 
 class PartitionCountError(BrokerError):
     """The number of partitions is out of range."""
+
+
+async def create_topic(broker: BrokerService, topic: str) -> None:
+    """Create a topic without partitions, which this broker serves, or one partition.
+
+    Raises `BrokerError` if there is a topic of that name, with partitions or without.
+    """
+    for path in (managed_ledger_path(topic), partitions_path(topic)):
+        if await broker.store.exists(path):
+            raise BrokerError(ServerError.NotAllowedError, f"the topic {topic} exists")
+    if partition_of(topic) >= 0:
+        await broker.create(topic)
+    await broker.topic(topic)
 
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:

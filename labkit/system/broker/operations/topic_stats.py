@@ -14,7 +14,7 @@ from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.positions import nth_unacknowledged
 from labkit.system.broker.subscription import Subscription
-from labkit.system.broker.topics import AttachedProducer, BrokerTopic
+from labkit.system.broker.topics import BrokerTopic, ConnectedProducer
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ProducerAccessMode
 from labkit.system.topic.chain.acknowledged import Range
@@ -69,7 +69,7 @@ def _incoming_stats(traffic: Traffic) -> Stats:
     }
 
 
-def _publisher_stats(producer: AttachedProducer) -> Stats:
+def _publisher_stats(producer: ConnectedProducer) -> Stats:
     return {
         "producerName": producer.name,
         "producerId": producer.producer_id,

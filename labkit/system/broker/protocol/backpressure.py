@@ -18,7 +18,7 @@ MOST_REQUESTS = 100
 """Limits of a connection: with higher ones a few clients would keep all others waiting."""
 
 
-class Intake:
+class Backpressure:
     """Counts the messages and requests that a connection has under way."""
 
     def __init__(self, wire: Wire, on_resumed: Callable[[], None]) -> None:
@@ -26,36 +26,36 @@ class Intake:
         self._wire = wire
         self._on_resumed = on_resumed
         self._messages = self._bytes = self._requests = 0
-        self._has_too_much = self._has_frames = False
+        self._is_over_limit = self._frames_are_waiting = False
 
-    def take_message(self, size_bytes: int) -> None:
-        """Count a message to be stored; `wait_for_turn`, after the turn's last one, looks."""
+    def add_message(self, size_bytes: int) -> None:
+        """Count a message to be stored, without `update`: that follows its turn's last message."""
         self._messages += 1
         self._bytes += size_bytes
 
-    def forget_messages(self, count: int, size_bytes: int) -> None:
+    def remove_messages(self, count: int, size_bytes: int) -> None:
         """Count no longer messages that are stored or given up."""
         self._messages -= count
         self._bytes -= size_bytes
-        self.look()
+        self.update()
 
     def add_requests(self, count: int) -> None:
         """Count requests; a negative number: requests that are done."""
         self._requests += count
-        self.look()
+        self.update()
 
-    def wait_for_turn(self, has_frames: bool) -> None:
+    def set_frames_waiting(self, are_waiting: bool) -> None:
         """Note whether frames that have been read wait for their turn."""
-        self._has_frames = has_frames
-        self.look()
+        self._frames_are_waiting = are_waiting
+        self.update()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Pause or resume reading the connection."""
         if self._is_full:
-            self._has_too_much = True
+            self._is_over_limit = True
         elif self._is_half_empty:
-            self._has_too_much = False
-        is_paused = self._has_too_much or self._has_frames or not self._wire.is_writable
+            self._is_over_limit = False
+        is_paused = self._is_over_limit or self._frames_are_waiting or not self._wire.is_writable
         if is_paused == self.is_paused:
             return
         self.is_paused = is_paused

@@ -1,7 +1,7 @@
 """A client's connection: passes each command to its handler, and writes answers once a turn.
 
-The client chooses the ids of its requests, producers and consumers; they are valid on its
-connection.
+`connection_state` says which commands a client may send when.  The client chooses the ids of its
+requests, producers and consumers; they are valid on its connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -14,7 +14,12 @@ from typing import Any, Protocol
 from labkit import __version__
 from labkit.system.broker.errors import BrokerError, code_of, text_of
 from labkit.system.broker.protocol.authentication import ANONYMOUS, REFRESH, Identity
-from labkit.system.broker.protocol.backpressure import Intake
+from labkit.system.broker.protocol.backpressure import Backpressure
+from labkit.system.broker.protocol.connection_state import (
+    ALLOWED_COMMANDS,
+    ConnectionState,
+    Liveness,
+)
 from labkit.system.broker.protocol.frames import (
     FrameError,
     UnknownCommandError,
@@ -48,8 +53,7 @@ _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
 _FRAMES_OF_A_TURN = 256
 """A few milliseconds' work, as all other clients wait; with fewer, bookies get smaller groups."""
 _PROBE_TIMEOUT_S = 5.0
-_QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
-"""A client's first requests: their handlers check that it was let in."""
+_LONGEST_VERSION = 100
 
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Takes a command, and the message after it.
@@ -96,38 +100,44 @@ class Host(Protocol):
         """Raises what `Authorization.check_topic` raises."""
 
 
-class Connection:
+class ClientConnection:
     """The broker's end of a client's connection."""
 
     def __init__(self, wire: Wire, host: Host) -> None:
-        self.closed = False
+        self._state = ConnectionState.AWAITS_CONNECT
+        self._liveness = Liveness.HEARD
         self.wire = wire
         self._host = host
-        self._handlers: dict[int, Handler] = {}
-        self._connected = False
+        self._handlers: dict[int, Handler] = {
+            BaseCommand.CONNECT: self._connect,
+            BaseCommand.PING: self._answer_ping,
+            BaseCommand.PONG: lambda command, _: None,  # Any frame shows that the client is alive.
+            BaseCommand.AUTH_RESPONSE: self._refresh_identity,
+        }
+        self.client_version = ""
+        """The client's name and version, as it sends them."""
         self._identity = ANONYMOUS
-        self._method = ""
-        self._client = ""
-        """The client's version as it names it, for the log."""
-        self.is_cpp_client = False
-        """Whether the client is, or is built on, Pulsar's for C++ (that for Python is)."""
-        self._may_be_asked = False
-        """Whether the client can be asked for another token when its own has expired."""
-        self._is_asked = False
+        self._auth_method = ""
+        self._supports_auth_refresh = False
+        """Whether the client can be asked for another token."""
         self._refusal: BrokerError | None = None
+        """Why the client did not prove its identity."""
         self._unhandled: deque[bytes] = deque()
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
         self._tasks: dict[asyncio.Task[None], BaseCommand] = {}
-        self._when_closed: list[Callable[[], None]] = []
-        self._when_writable: list[Callable[[], None]] = []
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._uncounted: set[asyncio.Task[None]] = set()
         """Tasks that may wait for any time, such as for an exclusive producer's turn."""
-        self._heard = True
-        self._pinged = False
-        self.intake = Intake(wire, self._on_heard)
-        wire.when_closed(self._on_close)
-        wire.when_writable(self._on_writable)
+        self._on_closed: list[Callable[[], None]] = []
+        self._on_writable: list[Callable[[], None]] = []
+        self.backpressure = Backpressure(wire, self._note_heard)
+        wire.when_closed(self._closed)
+        wire.when_writable(self._writable)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has ended."""
+        return self._state is ConnectionState.CLOSED
 
     def serve(self, handlers: Handlers) -> None:
         """Add handlers, by the type of their command."""
@@ -137,37 +147,37 @@ class Connection:
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         """Take the frames of one receive."""
-        self._heard = True
+        self._note_heard()
         # A turn that is already due takes these frames too: a second one would change their order.
         is_first = not self._unhandled
         self._unhandled.extend(bodies)
         if is_first:
-            self._take_turn()
+            self._handle_frames()
 
-    def _take_turn(self) -> None:
+    def _handle_frames(self) -> None:
         """Handle some frames; the others wait until every connection has had its turn."""
         for _ in range(min(len(self._unhandled), _FRAMES_OF_A_TURN)):
-            if not self.closed:
+            if not self.is_closed:
                 self._handle(self._unhandled.popleft())
-        if self.closed:
+        if self.is_closed:
             self._unhandled.clear()
-        self.intake.wait_for_turn(bool(self._unhandled))
+        self.backpressure.set_frames_waiting(bool(self._unhandled))
         if self._unhandled:
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            asyncio.get_running_loop().call_soon(self._handle_frames)
 
     def _handle(self, body: bytes) -> None:
         try:
             command, message = decode_frame(body)
         except UnknownCommandError as error:
-            self._pass_over(error)
+            self._refuse_unknown(error)
             return
         except FrameError:
             # It speaks another protocol: it could not read an answer.
             self.close()
             return
         handler = self._handlers.get(command.type)
-        if handler is None or not self._connected:
-            self._handle_rest(command)
+        if handler is None or command.type not in ALLOWED_COMMANDS[self._state]:
+            self.close()
             return
         try:
             work = handler(command, message)
@@ -175,28 +185,30 @@ class Connection:
             self._refuse(command, error)
             return
         if work is not None:
-            self._go_on(command, work)
+            self._start_task(command, work)
 
-    def _go_on(self, command: BaseCommand, work: Awaitable[None]) -> None:
+    def _start_task(self, command: BaseCommand, work: Awaitable[None]) -> None:
         assert isinstance(work, Coroutine)
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = command
         task.add_done_callback(self._done)
-        self.intake.add_requests(1)
+        self.backpressure.add_requests(1)
 
-    def request_waits(self) -> None:
-        """Stop counting this task's request: it has its first answer, and waits for a second."""
+    def stop_counting_request(self) -> None:
+        """Leave this task's request out of the limit: it has its first answer, and waits for a
+        second.
+        """
         task = asyncio.current_task()
         if task in self._tasks:
-            self._waiting.add(task)
-            self.intake.add_requests(-1)
+            self._uncounted.add(task)
+            self.backpressure.add_requests(-1)
 
     def _done(self, task: "asyncio.Task[Any]") -> None:
         command = self._tasks.pop(task)
-        if task in self._waiting:
-            self._waiting.remove(task)
+        if task in self._uncounted:
+            self._uncounted.remove(task)
         else:
-            self.intake.add_requests(-1)
+            self.backpressure.add_requests(-1)
         if task.cancelled() or (error := task.exception()) is None:
             return
         if not isinstance(error, LabkitError):
@@ -209,7 +221,7 @@ class Connection:
         body: Any = body_of(command)
         if "request_id" not in body.DESCRIPTOR.fields_by_name or not body.HasField("request_id"):
             self.close()
-        elif not self.closed:
+        elif not self.is_closed:
             self._send_error(body.request_id, error)
 
     def _send_error(self, request_id: int, error: LabkitError) -> None:
@@ -221,42 +233,30 @@ class Connection:
         """Code and sentence for the client; a client's mistake gets a line in the log."""
         code, text = code_of(error), text_of(error)
         if code in _MISTAKES:
-            self._host.log(f"{self._client} is refused: {text}")
+            self._host.log(f"{shortened(self.client_version)} is refused: {text}")
         return code, text
 
-    def _pass_over(self, error: UnknownCommandError) -> None:
+    def _refuse_unknown(self, error: UnknownCommandError) -> None:
         """Refuse a newer client's unknown request, and keep its connection."""
-        if not self._connected:
+        if self._state is ConnectionState.AWAITS_CONNECT:
             self.close()
         elif error.request_id is not None:
             mistake = BrokerError(ServerError.UnsupportedVersionError, str(error))
             self._send_error(error.request_id, mistake)
 
-    def _handle_rest(self, command: BaseCommand) -> None:
-        """Handle the connection's own commands; nothing but CONNECT may come first."""
-        if command.type == BaseCommand.CONNECT and not self._connected:
-            self._connect(command)
-        elif command.type == BaseCommand.PING:
-            self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
-        elif command.type == BaseCommand.AUTH_RESPONSE and self._connected:
-            self._refresh(command)
-        elif command.type != BaseCommand.PONG or not self._connected:
-            self.close()
+    # Who the client is
 
-    def _connect(self, command: BaseCommand) -> None:
+    def _connect(self, command: BaseCommand, _: bytes) -> None:
         request = command.connect
+        self.client_version = request.client_version[:_LONGEST_VERSION]
+        self._auth_method = request.auth_method_name
+        self._supports_auth_refresh = request.feature_flags.supports_auth_refresh
         try:
-            self._client = shortened(request.client_version)
-            self.is_cpp_client = request.client_version.startswith("Pulsar-CPP")
-            self._method = request.auth_method_name
-            self._may_be_asked = request.feature_flags.supports_auth_refresh
-            self._identity = self._host.identify(self._method, request.auth_data)
+            self._identity = self._host.identify(self._auth_method, request.auth_data)
+            self._state = ConnectionState.CONNECTED
         except BrokerError as error:
-            # Pulsar's C++ client takes an ERROR in place of CONNECTED for a broken connection, and
-            # silently tries again.  So the client is let in, and its first request is refused.
             self._refusal = error
-            self._handlers = {kind: self._handlers[kind] for kind in _QUESTIONS}
-        self._connected = True
+            self._state = ConnectionState.REFUSED
         connected = CommandConnected(
             server_version=_VERSION,
             protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
@@ -270,37 +270,36 @@ class Connection:
         """The client's role, once it has connected."""
         return self._identity.role
 
-    def look_at_credentials(self, now_ms: int) -> None:
+    def check_credentials(self, now_ms: int) -> None:
         """Called at intervals: ask a client whose token has expired for another one.  A client that
         cannot be asked, or has not answered by the next call, is disconnected.
         """
-        if not self._identity.is_expired(now_ms):
+        if self.is_closed or not self._identity.is_expired(now_ms):
             return
-        if self._is_asked or not self._may_be_asked:
+        if self._state is ConnectionState.CHALLENGED or not self._supports_auth_refresh:
             self.close()
             return
-        self._is_asked = True
+        self._state = ConnectionState.CHALLENGED
         challenge = CommandAuthChallenge(
             server_version=_VERSION,
-            challenge=AuthData(auth_method_name=self._method, auth_data=REFRESH),
+            challenge=AuthData(auth_method_name=self._auth_method, auth_data=REFRESH),
             protocol_version=PROTOCOL_VERSION,
         )
         self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
 
-    def _refresh(self, command: BaseCommand) -> None:
-        """Take another token from the client, which must be of the same role."""
+    def _refresh_identity(self, command: BaseCommand, _: bytes) -> None:
+        """Take another token from the client, which must be of the same role.
+
+        With a wrong one the connection ends: the client learns the reason when it connects again.
+        """
         answer = command.authResponse.response
-        try:
-            identity = self._host.identify(answer.auth_method_name, answer.auth_data)
-        except BrokerError:
-            self.close()  # It learns the reason when it connects again.
-            return
+        identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         if identity.role == self.role:
-            self._identity, self._is_asked = identity, False
+            self._identity, self._state = identity, ConnectionState.CONNECTED
         else:
             self.close()
 
-    def check_let_in(self) -> None:
+    def check_identified(self) -> None:
         """Raises `BrokerError` with the reason if the client did not prove its identity."""
         if self._refusal is not None:
             raise self._refusal
@@ -336,67 +335,77 @@ class Connection:
         self._outgoing_bytes = 0
         if outgoing:
             self.wire.send(outgoing)
-            self.intake.look()
+            self.backpressure.update()
         if was_full and self.wire.is_writable:
             self._call_writable()
 
-    def _on_writable(self) -> None:
-        self.intake.look()
+    def _writable(self) -> None:
+        self.backpressure.update()
         self._call_writable()
 
     def _call_writable(self) -> None:
-        for action in self._when_writable:
+        for action in self._on_writable:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
         """Call `action` each time the client starts to read its answers again."""
-        self._when_writable.append(action)
+        self._on_writable.append(action)
 
     def close(self) -> None:
         """Send what is waiting, and end the connection."""
         self._flush()
         self.wire.close()
-        self._on_close()
+        self._closed()
 
     def when_closed(self, action: Callable[[], None]) -> None:
         """Call `action` once when the connection has ended, whichever side ended it."""
-        self._when_closed.append(action)
+        self._on_closed.append(action)
 
-    def _on_close(self) -> None:
-        if not self.closed:
+    def _closed(self) -> None:
+        if not self.is_closed:
             # First: an action may close the connection again.
-            self.closed = True
-            for action in self._when_closed:
+            self._state = ConnectionState.CLOSED
+            for action in self._on_closed:
                 action()
 
-    # A client that has fallen silent
+    # Whether the client is alive
 
-    def _on_heard(self) -> None:
-        self._heard = True
+    def _note_heard(self) -> None:
+        self._liveness = Liveness.HEARD
 
     def keep_alive(self) -> None:
         """Called at intervals: send PING to a client that sent nothing since the last call, and
         disconnect it if it has not answered by the next.  A client whose requests are not read
         because it sent too many is not silent; one that does not read its answers is.
         """
-        silent = not self._heard and not (self.intake.is_paused and self.wire.is_writable)
-        if silent and self._pinged:
-            self.close()
-        elif silent:
+        if self._liveness is Liveness.HEARD or self._is_unread:
+            self._liveness = Liveness.QUIET
+        elif self._liveness is Liveness.QUIET:
+            self._liveness = Liveness.PINGED
             self._ping()
-        self._heard, self._pinged = False, silent
+        else:
+            self.close()
+
+    @property
+    def _is_unread(self) -> bool:
+        return self.backpressure.is_paused and self.wire.is_writable
 
     def probe(self) -> None:
         """Check that this client is alive: another one wants what it holds."""
-        if not self.intake.is_paused:
-            self._heard = False
+        if not self.backpressure.is_paused:
+            if self._liveness is Liveness.HEARD:
+                self._liveness = Liveness.QUIET
             self._ping()
             asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self.end_probe)
 
     def end_probe(self) -> None:
         """Called when the time for an answer is over."""
-        if not self._heard and not self.intake.is_paused and not self.closed:
+        is_silent = self._liveness is not Liveness.HEARD and not self.backpressure.is_paused
+        if is_silent and not self.is_closed:
             self.close()
 
     def _ping(self) -> None:
         self.send(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
+
+    def _answer_ping(self, command: BaseCommand, _: bytes) -> None:
+        self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))

@@ -9,7 +9,7 @@ In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=
 from functools import partial
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.protocol.connection import Connection, Handlers
+from labkit.system.broker.protocol.connection import ClientConnection, Handlers
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, ServerError
 
 NO_TRANSACTIONS = "transactions are not served here; connect without them"
@@ -23,6 +23,15 @@ def check_no_transactions(topic: str) -> None:
         raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
+def final_send_error(code: ServerError, client_version: str) -> ServerError:
+    """Return the code of a SEND_ERROR after which this client gives the message up.
+
+    Pulsar's C++ client, which that for Python is built on, does so for ChecksumError only: after
+    any other code it reconnects and sends the message again, forever.
+    """
+    return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
+
+
 def _refuse_transactions(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
@@ -34,7 +43,7 @@ def _refuse_watches(command: BaseCommand, _: bytes) -> None:
     )
 
 
-def _refuse_statistics(connection: Connection, command: BaseCommand, _: bytes) -> None:
+def _refuse_statistics(connection: ClientConnection, command: BaseCommand, _: bytes) -> None:
     """The C++ client waits for an answer of this type, and takes no other."""
     answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
     response = answer.consumerStatsResponse
@@ -57,7 +66,7 @@ _REFUSALS: Handlers = {
 }
 
 
-def serve_refusals(connection: Connection) -> None:
+def serve_refusals(connection: ClientConnection) -> None:
     """Answer the requests that this broker does not serve."""
     connection.serve(_REFUSALS)
     connection.serve({BaseCommand.CONSUMER_STATS: partial(_refuse_statistics, connection)})

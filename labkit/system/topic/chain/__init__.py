@@ -6,8 +6,7 @@
     acknowledged  what a cursor has acknowledged: ranges and parts of batches
     formats       Pulsar's own formats of chains and cursors
     guarded_node  a node that only one owner may change
-    rollover      when the next ledger begins
-    retention     which ledgers may go
+    retention     when a ledger is full, and which ones may be deleted
     upkeep        repeats what is due from time to time
 
 Nothing here appends an entry.  Read `chain` and `chain_store` first.

@@ -101,7 +101,7 @@ class ChainStore:
         self.chain.replace(links)
         if links:
             self.chain.replace([*links[:-1], *await self.recovered(links[-1])])
-            await self.rest()
+            await self.store_closed()
 
     async def begin_ledger(self) -> LedgerWriter:
         """Begin a ledger at the end of the chain; empty ledgers leave the chain.
@@ -145,7 +145,7 @@ class ChainStore:
         """Note that the last ledger is closed."""
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
-    async def rest(self) -> None:
+    async def store_closed(self) -> None:
         """Store the chain as it is, without an open ledger."""
         await self._store(self._without_empty_ones())
 

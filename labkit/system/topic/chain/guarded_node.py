@@ -57,7 +57,7 @@ class GuardedNode:
             else:
                 self._version = await self._store.set(self._path, data, self._version)
         except (NodeExistsError, BadVersionError, NoNodeError):
-            raise self._fenced() from None
+            raise fenced(self._what) from None
         except MetadataUnavailableError:
             # The write may have been carried out: the next call compares the node with this.
             self._unsure = data
@@ -71,7 +71,7 @@ class GuardedNode:
             try:
                 await self._store.delete(self._path, self._version)
             except BadVersionError:
-                raise self._fenced() from None
+                raise fenced(self._what) from None
             except NoNodeError:
                 pass  # An earlier attempt did it, and its answer was lost.
             self.data, self._version = b"", _NO_NODE
@@ -84,10 +84,7 @@ class GuardedNode:
         await self.read()
         # A new version with the wanted bytes is this owner's own write.
         if self._version != version and self.data != wanted:
-            raise self._fenced()
-
-    def _fenced(self) -> ManagedLedgerFencedError:
-        return fenced(self._what)
+            raise fenced(self._what)
 
 
 def fenced(what: str) -> ManagedLedgerFencedError:

@@ -47,7 +47,7 @@ _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024
 
 
-class Seen(Enum):
+class MessageDupStatus(Enum):
     """The judgement of a send."""
 
     NEW = "new"
@@ -91,21 +91,21 @@ class Deduplication:
         """The highest sequence id pushed, from which the producer goes on; -1: none is known."""
         return self._pushed.get(producer, self._persisted.get(producer, -1))
 
-    def see(
+    def judge(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
-    ) -> Seen:
+    ) -> MessageDupStatus:
         """Judge a send, and note it as pushed if it is new.
 
         A batch has the sequence ids of its first and its last message.  All chunks of a message
         have the same one, and count when the last `completes` it.
         """
         if sequence_id <= self._persisted.get(producer, -1):
-            return Seen.DUPLICATE
+            return MessageDupStatus.DUPLICATE
         if sequence_id <= self._pushed.get(producer, -1):
-            return Seen.UNSURE
+            return MessageDupStatus.UNSURE
         if completes:
             self._pushed[producer] = highest_sequence_id
-        return Seen.NEW
+        return MessageDupStatus.NEW
 
     def stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
         """A send that completes its message is stored there, as are all entries before it."""

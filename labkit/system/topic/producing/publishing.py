@@ -5,6 +5,14 @@
     stored      confirmed: the producer's oldest sends that are stored get their receipts
     failed      producers no longer get receipts
 
+A push may last: between two of its entries the managed ledger may have to begin the next ledger,
+and the first ones may be stored, or fail, meanwhile.  That takes effect when the push is over,
+because only then its sends count as pushed:
+
+                      stored or failed                 takes effect
+    pushed before     at any time                      in the loop's next turn
+    in this push      before the push is over          after the push
+
 A producer whose send fails must not have a later one stored: it sends again all that has no
 receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence
 the first failure ends everything here: all producers are dropped, and what they send is ignored,
@@ -16,9 +24,8 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/Persistent
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
 
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
@@ -26,7 +33,11 @@ from labkit.system.topic.append_queue import PendingEntry
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import decode_metadata
-from labkit.system.topic.producing.deduplication import Deduplication, Seen, completes_message
+from labkit.system.topic.producing.deduplication import (
+    Deduplication,
+    MessageDupStatus,
+    completes_message,
+)
 from labkit.system.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
@@ -80,7 +91,6 @@ class Send(PendingEntry):
 
 OnReceipts = Callable[[Sequence[Send]], None]
 OnFailure = Callable[[LabkitError], None]
-_CallLater = Callable[[Callable[[], None]], object]
 
 
 class TopicPublisher:
@@ -106,10 +116,9 @@ class TopicPublisher:
         self._attached: dict[str, AttachedProducer] = {}
         self._queue: list[Send] = []
         self._pushing: asyncio.Task[None] | None = None
-        self._in_push: list[Send] = []
-        """What the managed ledger is taking: it may wait, and store a part of it meanwhile."""
-        self._early: list[Callable[[], None]] = []
-        """What to do about that part once the ledger has taken all."""
+        self._in_push: set[Send] = set()
+        self._after_push: list[Callable[[], None]] = []
+        """What to do, once the push is over, about its sends that are stored or failed by then."""
         self._pushed_count = 0
         """How many sends are pushed and neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
@@ -159,7 +168,7 @@ class TopicPublisher:
         self._has_failed = True
         self.stop()
         self._queue.clear()
-        self._tell()
+        self._give_receipts()
         # After the receipts, as a dropped producer sends again all that has none; over a copy, as
         # each drop takes its producer out.
         for producer in list(self._attached.values()):
@@ -176,7 +185,7 @@ class TopicPublisher:
             self._settled.clear()
             self._pushing = self._loop.create_task(self._push())
 
-    def let_go(self, producer: "AttachedProducer") -> None:
+    def remove(self, producer: "AttachedProducer") -> None:
         """Detach the producer, which frees its name."""
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
@@ -187,41 +196,39 @@ class TopicPublisher:
         while self._queue:
             # What is sent while the ledger is full goes together in the next round.
             sends, self._queue = self._queue, []
-            self._in_push = sends
+            self._in_push = set(sends)
             try:
                 await self.ledger.append_entries(sends)
             except LabkitError as error:
                 self.fail(error)
                 break
             finally:
-                self._in_push = []
+                self._in_push = set()
             self._pushed_count += len(sends)
-            early, self._early = self._early, []
-            for action in early:
+            actions, self._after_push = self._after_push, []
+            for action in actions:
                 self._loop.call_soon(action)
         self._pushing = None
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
         """For the managed ledger."""
-        for go_on, sends in self._by_push(entries):
-            go_on(partial(self._stored, ledger_id, sends))
+        self._settle(entries, partial(self._stored, ledger_id))
 
     def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
         """For the managed ledger."""
-        for go_on, sends in self._by_push(entries):
-            go_on(partial(self._failed, len(sends), error))
+        self._settle(entries, partial(self._failed, error))
 
-    def _by_push(self, entries: Sequence[Send]) -> Iterator[tuple[_CallLater, Sequence[Send]]]:
-        """When to go on: in the next turn, or, for what is still being pushed, after the push."""
-        if not self._in_push:
-            yield self._loop.call_soon, entries
-            return
-        in_push = set(self._in_push)
-        for is_early, sends in groupby(entries, in_push.__contains__):
-            yield self._early.append if is_early else self._loop.call_soon, list(sends)
+    def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
+        """Call `action` with the entries: with those of the push under way when it is over."""
+        pushed = [send for send in entries if send not in self._in_push]
+        in_push = [send for send in entries if send in self._in_push]
+        if pushed:
+            self._loop.call_soon(action, pushed)
+        if in_push:
+            self._after_push.append(partial(action, in_push))
 
-    def _failed(self, count: int, error: LabkitError) -> None:
-        self._pushed_count -= count
+    def _failed(self, error: LabkitError, sends: Sequence[Send]) -> None:
+        self._pushed_count -= len(sends)
         self.fail(error)
 
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
@@ -238,7 +245,7 @@ class TopicPublisher:
         if self._recorder.listening:
             self._record(sends)
         for producer in dict.fromkeys(send.producer for send in sends):
-            self.tell_soon(producer)
+            self.schedule_receipts(producer)
 
     def _record(self, stored: Sequence[Send]) -> None:
         for send in stored:
@@ -247,16 +254,16 @@ class TopicPublisher:
                 "batch.stored", ledger_id, entry_id, size=send.message_count, note=self.ledger.name
             )
 
-    def tell_soon(self, producer: "AttachedProducer") -> None:
+    def schedule_receipts(self, producer: "AttachedProducer") -> None:
         """Look, later in this turn, whether its oldest sends are due for their receipts."""
         if not self._due:
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._give_receipts)
         self._due[producer] = None
 
-    def _tell(self) -> None:
+    def _give_receipts(self) -> None:
         due, self._due = self._due, {}
         for producer in due:
-            producer.tell()
+            producer.give_receipts()
         if not self._queue and self._pushing is None and not self._pushed_count:
             self._settled.set()
 
@@ -304,10 +311,10 @@ class AttachedProducer:
         completes = not is_chunk or completes_message(decode_metadata(data))
         highest = highest_sequence_id if highest_sequence_id > sequence_id else sequence_id
         send = Send(self, sequence_id, highest, data, message_count, completes)
-        deduplication, seen = self.publisher.deduplication, Seen.NEW
+        deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW
         if deduplication is not None:
-            seen = deduplication.see(self.name, sequence_id, highest, completes=completes)
-        if seen is Seen.UNSURE:
+            status = deduplication.judge(self.name, sequence_id, highest, completes=completes)
+        if status is MessageDupStatus.UNSURE:
             self.drop(
                 SendInDoubtError(
                     f"message {sequence_id} of {self.name} is under way from an earlier connection"
@@ -315,16 +322,16 @@ class AttachedProducer:
             )
             return
         self.pending_sends.append(send)
-        if seen is Seen.NEW:
+        if status is MessageDupStatus.NEW:
             self.publisher.take(send)
         else:
             send.is_stored = True
-            self.publisher.tell_soon(self)
+            self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
         """Take the producer out; what it sent is stored nevertheless."""
         self.is_attached = False
-        self.publisher.let_go(self)
+        self.publisher.remove(self)
 
     def drop(self, error: LabkitError) -> None:
         """Take nothing more from it, and report why."""
@@ -332,7 +339,7 @@ class AttachedProducer:
             self.detach()
             self._on_dropped(error)
 
-    def tell(self) -> None:
+    def give_receipts(self) -> None:
         """Give the receipts that are due: never one before that of an earlier send."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:

@@ -7,7 +7,7 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.errors import refused_names
-from labkit.system.broker.skipping import expire, skip, skip_all
+from labkit.system.broker.skipping import expire, skip
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.topic.chain.chain import Position
@@ -91,7 +91,7 @@ async def _skip(call: Call) -> None:
 
 async def _skip_all(call: Call) -> None:
     topic, subscription = await _find(call)
-    await skip_all(topic.ledger, subscription)
+    await subscription.skip(topic.ledger.last_confirmed)
 
 
 async def _expire(call: Call) -> None:

@@ -4,10 +4,10 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLooku
 """
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.operations.creation import create_topic
 from labkit.system.broker.operations.deletion import PartitionedDeletion, delete_topic
 from labkit.system.broker.operations.partitions import (
     create_partitioned_topic,
+    create_topic,
     grow_partitioned_topic,
 )
 from labkit.worlds.live.admin.call import (

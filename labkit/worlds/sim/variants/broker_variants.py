@@ -14,7 +14,7 @@ from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.producing.deduplication import Deduplication, Seen
+from labkit.system.topic.producing.deduplication import Deduplication, MessageDupStatus
 from labkit.system.topic.producing.publishing import NO_POSITION, AttachedProducer, TopicPublisher
 
 
@@ -74,12 +74,12 @@ class GoesOnPublishing(TopicPublisher):
 class ReceiptOfTheNewest(TopicPublisher):
     """The receipt of a duplicate names the topic's newest entry."""
 
-    def tell_soon(self, producer: AttachedProducer) -> None:
+    def schedule_receipts(self, producer: AttachedProducer) -> None:
         """Fill in the position before the receipt is sent."""
         for send in producer.pending_sends:
             if send.is_stored and send.position == NO_POSITION:
                 send.position = self.ledger.last_confirmed
-        super().tell_soon(producer)
+        super().schedule_receipts(producer)
 
 
 # Deduplication
@@ -88,12 +88,12 @@ class ReceiptOfTheNewest(TopicPublisher):
 class PushedIsStored(Deduplication):
     """A message that was sent before is a duplicate, even while it is still on its way."""
 
-    def see(
+    def judge(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
-    ) -> Seen:
+    ) -> MessageDupStatus:
         """Nothing is in doubt."""
-        seen = super().see(producer, sequence_id, highest_sequence_id, completes=completes)
-        return Seen.DUPLICATE if seen is Seen.UNSURE else seen
+        seen = super().judge(producer, sequence_id, highest_sequence_id, completes=completes)
+        return MessageDupStatus.DUPLICATE if seen is MessageDupStatus.UNSURE else seen
 
 
 class MarksOfTheCursor(Deduplication):

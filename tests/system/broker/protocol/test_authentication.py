@@ -40,16 +40,16 @@ async def test_client_whose_token_expires_is_asked_for_another_and_goes_on() -> 
     broker = held_broker(authenticate=role_until)
     client = await come_in(broker, b"alice 100")
     [connection] = broker.connections
-    connection.look_at_credentials(99)
-    connection.look_at_credentials(100)
+    connection.check_credentials(99)
+    connection.check_credentials(100)
     challenge = await client.answer(BaseCommand.AUTH_CHALLENGE)
     assert challenge.challenge.auth_method_name == "token"
     assert challenge.challenge.auth_data == REFRESH
     show(client, b"alice 200")
     for now_ms in (150, 199):
-        connection.look_at_credentials(now_ms)
+        connection.check_credentials(now_ms)
     assert await client.produce("mine")
-    connection.look_at_credentials(200)
+    connection.check_credentials(200)
     assert await client.answer(BaseCommand.AUTH_CHALLENGE)
 
 
@@ -58,11 +58,11 @@ async def test_client_with_no_better_token_for_its_role_loses_the_connection(tok
     broker = held_broker(authenticate=role_until)
     client = await come_in(broker, b"alice 100")
     [connection] = broker.connections
-    connection.look_at_credentials(100)
+    connection.check_credentials(100)
     await client.answer(BaseCommand.AUTH_CHALLENGE)
     show(client, token)
-    connection.look_at_credentials(101)
-    connection.look_at_credentials(102)
+    connection.check_credentials(101)
+    connection.check_credentials(102)
     assert client.closed
 
 
@@ -71,10 +71,10 @@ async def test_client_that_does_not_answer_or_cannot_be_asked_loses_the_connecti
     silent = await come_in(broker, b"alice 100")
     old = await come_in(broker, b"alice 100", may_be_asked=False)
     for connection in broker.connections:
-        connection.look_at_credentials(100)
+        connection.check_credentials(100)
     assert (silent.closed, old.closed) == (False, True)
     [connection] = broker.connections
-    connection.look_at_credentials(101)
+    connection.check_credentials(101)
     assert silent.closed
 
 

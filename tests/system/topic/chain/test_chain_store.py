@@ -85,13 +85,13 @@ async def test_last_ledger_is_recovered_and_the_chain_stored_again_at_a_takeover
     assert await owned.stored() == [link(first.ledger_id, 3), closed]
     assert owned.store.chain.links == tuple(await owned.stored())
     with pytest.raises(ManagedLedgerFencedError, match=OVERTAKEN):
-        await former.store.rest()
+        await former.store.store_closed()
 
 
 async def test_ledger_that_was_closed_before_keeps_its_time() -> None:
     former = Owned()
     await former.end(await former.begin(3))
-    await former.store.rest()
+    await former.store.store_closed()
     former.client.now_ms += 77
     owned = Owned(former.client)
     await owned.store.take_over()
@@ -173,7 +173,7 @@ async def test_chain_at_rest_has_no_ledger_without_entries() -> None:
     owned = Owned()
     for count in (3, 0):
         await owned.end(await owned.begin(count))
-    await owned.store.rest()
+    await owned.store.store_closed()
     await owned.store.delete_dropped()
     assert await owned.stored() == [link(1, 3)]
     assert list(owned.client.ledgers) == [1]

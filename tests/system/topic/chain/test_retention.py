@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.topic.chain.chain import LedgerInfo, Position
-from labkit.system.topic.chain.retention import ledgers_to_delete
-from labkit.system.topic.chain.rollover import rollover_reason
+from labkit.system.topic.chain.retention import ledgers_to_delete, rollover_reason
 from labkit.system.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
 
 MINUTE_MS = 60_000

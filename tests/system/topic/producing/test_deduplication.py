@@ -16,7 +16,7 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
 )
-from labkit.system.topic.producing.deduplication import Deduplication, Seen
+from labkit.system.topic.producing.deduplication import Deduplication, MessageDupStatus
 from labkit.system.trace.recorder import Recorder, Row
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.topic.ledgers import NAME, PlayedCursor, PlayedLedger
@@ -62,11 +62,11 @@ def test_message_is_new_once_then_in_doubt_then_a_duplicate() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
         assert marks.last_sequence_id(P) == -1
-        assert marks.see(P, 0, 0) is Seen.NEW
-        assert marks.see(P, 0, 0) is Seen.UNSURE
+        assert marks.judge(P, 0, 0) is MessageDupStatus.NEW
+        assert marks.judge(P, 0, 0) is MessageDupStatus.UNSURE
         marks.stored(P, 0, (7, 0))
-        assert marks.see(P, 0, 0) is Seen.DUPLICATE
-        assert marks.see(P, 1, 1) is Seen.NEW
+        assert marks.judge(P, 0, 0) is MessageDupStatus.DUPLICATE
+        assert marks.judge(P, 1, 1) is MessageDupStatus.NEW
         assert marks.last_sequence_id(P) == 1
 
     run(rule)
@@ -75,8 +75,8 @@ def test_message_is_new_once_then_in_doubt_then_a_duplicate() -> None:
 def test_producers_do_not_share_their_marks() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        marks.see(P, 5, 5)
-        assert marks.see(Q, 5, 5) is Seen.NEW
+        marks.judge(P, 5, 5)
+        assert marks.judge(Q, 5, 5) is MessageDupStatus.NEW
 
     run(rule)
 
@@ -84,11 +84,11 @@ def test_producers_do_not_share_their_marks() -> None:
 def test_batch_raises_the_marks_to_its_last_message() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        assert marks.see(P, 0, 9) is Seen.NEW
-        assert marks.see(P, 5, 5) is Seen.UNSURE
+        assert marks.judge(P, 0, 9) is MessageDupStatus.NEW
+        assert marks.judge(P, 5, 5) is MessageDupStatus.UNSURE
         marks.stored(P, 9, (7, 0))
-        assert marks.see(P, 9, 9) is Seen.DUPLICATE
-        assert marks.see(P, 10, 12) is Seen.NEW
+        assert marks.judge(P, 9, 9) is MessageDupStatus.DUPLICATE
+        assert marks.judge(P, 10, 12) is MessageDupStatus.NEW
 
     run(rule)
 
@@ -96,10 +96,10 @@ def test_batch_raises_the_marks_to_its_last_message() -> None:
 def test_chunks_of_a_message_have_one_sequence_id_that_counts_with_the_last() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        assert marks.see(P, 0, 0, completes=False) is Seen.NEW
-        assert marks.see(P, 0, 0, completes=False) is Seen.NEW
-        assert marks.see(P, 0, 0) is Seen.NEW
-        assert marks.see(P, 0, 0, completes=False) is Seen.UNSURE
+        assert marks.judge(P, 0, 0, completes=False) is MessageDupStatus.NEW
+        assert marks.judge(P, 0, 0, completes=False) is MessageDupStatus.NEW
+        assert marks.judge(P, 0, 0) is MessageDupStatus.NEW
+        assert marks.judge(P, 0, 0, completes=False) is MessageDupStatus.UNSURE
 
     run(rule)
 
@@ -116,7 +116,7 @@ def test_next_owner_knows_what_the_entries_say() -> None:
         recorder.listen(rows.extend)
         marks = await Deduplication.open(ledger.real, recorder)
         assert (marks.last_sequence_id(P), marks.last_sequence_id(Q)) == (6, 3)
-        assert marks.see(P, 6, 6) is Seen.DUPLICATE
+        assert marks.judge(P, 6, 6) is MessageDupStatus.DUPLICATE
         assert [(row.kind, row.size, row.note) for row in rows] == [
             ("deduplication.rebuilt", 5, NAME)
         ]
@@ -151,7 +151,7 @@ def test_owner_after_owner_comes_to_the_same_marks(count: int) -> None:
         ledger = PlayedLedger()
         marks = await opened(ledger)
         for number in range(count):
-            marks.see(P, number, number)
+            marks.judge(P, number, number)
             ledger.keep(message(number))
             marks.stored(P, number, ledger.entries[-1].position)
         assert ledger.cursor.mark_delete == (7, count // 1000 * 1000 - 1)
@@ -174,15 +174,15 @@ def test_snapshot_keeps_what_is_stored_and_not_what_is_under_way() -> None:
         ledger = PlayedLedger()
         marks = await opened(ledger)
         for number in range(3):
-            marks.see(P, number, number)
-        marks.see(Q, 0, 0)
+            marks.judge(P, number, number)
+        marks.judge(Q, 0, 0)
         ledger.keep(message(0))
         marks.stored(P, 0, (7, 0))
         marks.snapshot()
         assert (ledger.cursor.mark_delete, ledger.cursor.properties) == ((7, 0), {P: 0})
         following = await opened(ledger)
-        assert following.see(P, 1, 1) is Seen.NEW
-        assert following.see(Q, 0, 0) is Seen.NEW
+        assert following.judge(P, 1, 1) is MessageDupStatus.NEW
+        assert following.judge(Q, 0, 0) is MessageDupStatus.NEW
 
     run(rule)
 
@@ -191,7 +191,7 @@ def test_marks_are_kept_two_minutes_after_a_message_at_the_latest() -> None:
     async def rule() -> None:
         ledger = PlayedLedger()
         marks = await opened(ledger)
-        marks.see(P, 0, 0)
+        marks.judge(P, 0, 0)
         marks.stored(P, 0, (7, 0))
         await asyncio.sleep(119)
         assert ledger.cursor.properties == {}
@@ -217,7 +217,7 @@ def test_producer_that_stays_away_for_six_hours_is_forgotten() -> None:
         marks = await opened(PlayedLedger())
         for producer in (P, Q):
             marks.attached(producer)
-            marks.see(producer, 0, 0)
+            marks.judge(producer, 0, 0)
             marks.stored(producer, 0, (7, 0))
         marks.detached(P)
         await asyncio.sleep(5 * HOUR_S)
@@ -233,11 +233,11 @@ def test_producer_that_stays_away_for_six_hours_is_forgotten() -> None:
 def test_producer_with_a_message_under_way_is_not_forgotten() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())
-        marks.see(P, 0, 0)
+        marks.judge(P, 0, 0)
         marks.detached(P)
         await asyncio.sleep(7 * HOUR_S)
         marks.snapshot()
-        assert marks.see(P, 0, 0) is Seen.UNSURE
+        assert marks.judge(P, 0, 0) is MessageDupStatus.UNSURE
 
     run(rule)
 

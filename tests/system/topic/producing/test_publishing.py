@@ -320,7 +320,7 @@ async def test_deduplication_learns_when_a_producer_comes_and_goes(
     if drops:
         topic.publisher.fail(FENCED)
     else:
-        topic.publisher.let_go(sender.producer)
+        topic.publisher.remove(sender.producer)
     assert told == ["p came", "p went"]
 
 

@@ -93,7 +93,7 @@ def hang_in_every_ensemble_change(patch: pytest.MonkeyPatch) -> None:
 
 
 def send_no_receipt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TopicPublisher, "tell_soon", lambda self, producer: None)
+    patch.setattr(TopicPublisher, "schedule_receipts", lambda self, producer: None)
 
 
 def store_the_payload_before(patch: pytest.MonkeyPatch) -> None:

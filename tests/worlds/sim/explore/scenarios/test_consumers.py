@@ -9,7 +9,7 @@ import pytest
 from labkit.system.broker import subscriptions
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import Dispatcher, after
-from labkit.system.broker.dispatch.entry import Entry
+from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.dispatch.hashes import HASH_COUNT
 from labkit.system.broker.dispatch.multiple import Multiple
 from labkit.system.broker.dispatch.single_active import SingleActive
@@ -69,7 +69,9 @@ def deliver_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
 def skip_what_cannot_be_read(patch: pytest.MonkeyPatch) -> None:
     read = Dispatcher.read_entries
 
-    async def read_or_skip(self: Dispatcher, start: Position, max_messages: int) -> list[Entry]:
+    async def read_or_skip(
+        self: Dispatcher, start: Position, max_messages: int
+    ) -> list[MessageEntry]:
         try:
             return await read(self, start, max_messages)
         except LabkitError:
@@ -151,7 +153,9 @@ def look_for_waiting_entries_before_the_read(patch: pytest.MonkeyPatch) -> None:
     read = Dispatcher.read_entries
     seen: dict[Dispatcher, set[int]] = {}
 
-    async def note_and_read(self: Dispatcher, start: Position, max_entries: int) -> list[Entry]:
+    async def note_and_read(
+        self: Dispatcher, start: Position, max_entries: int
+    ) -> list[MessageEntry]:
         if isinstance(self, Multiple):
             seen[self] = set(filter(self.waiting.first_of, range(HASH_COUNT)))
         return await read(self, start, max_entries)
