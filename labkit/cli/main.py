@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import cast
@@ -199,7 +199,7 @@ def _bookie(arguments: argparse.Namespace) -> int:
             open_store = store_from(arguments.store)
         config = read_server_config(arguments.conf) if arguments.conf else None
         if config is not None:
-            _warn_of(arguments.conf, config.passed_over.lines())
+            _warn_of_unused(arguments.conf, config.unused_keys)
         settings = bookie_settings(cast("BookieOptions", arguments), config)
         asyncio.run(run_bookie(settings, announce, _warn, open_store))
     except LabkitError as error:
@@ -232,7 +232,7 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
     try:
         config = read_server_config(arguments.conf, bookie=False) if arguments.conf else None
         if config is not None:
-            _warn_of(arguments.conf, config.passed_over.lines())
+            _warn_of_unused(arguments.conf, config.unused_keys)
         settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
         asyncio.run(run_autorecovery(settings, announce))
     except (LabkitError, OSError) as error:
@@ -258,8 +258,8 @@ def _broker(arguments: argparse.Namespace) -> int:
     from labkit.worlds.live.processes.broker_process import run_broker
 
     try:
-        settings, without_effect = broker_settings(cast("BrokerOptions", arguments))
-        _warn_of(arguments.conf, without_effect.lines())
+        settings, unused = broker_settings(cast("BrokerOptions", arguments))
+        _warn_of_unused(arguments.conf, unused)
         asyncio.run(run_broker(settings, announce))
     except (LabkitError, OSError) as error:
         return _fail(f"{arguments.id or 'broker'}: {explained(error)}")
@@ -386,9 +386,11 @@ def _fail(line: str) -> int:
     return EXIT_FAILED
 
 
-def _warn_of(conf: Path | None, lines: Sequence[str]) -> None:
-    for line in lines:
-        _warn(f"{conf}: {line} (docs/configuration.md)")
+def _warn_of_unused(conf: Path | None, unused: Mapping[str, str]) -> None:
+    from labkit.worlds.live.config.known_keys import describe_unused
+
+    if unused:
+        _warn(f"{conf}: {describe_unused(unused)}; docs/configuration.md lists those it uses")
 
 
 def _warn(line: str) -> None:

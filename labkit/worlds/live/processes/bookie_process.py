@@ -14,18 +14,12 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.bookie.disk_monitor import DiskConfig
-from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.cookie import Cookie, check_cookie
-from labkit.system.metadata.place import MetadataPlace
-from labkit.system.metadata.registration import BOOKIE_RPC, TRACE, Endpoint, check_bookie_id
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.metadata.registration import BOOKIE_RPC, TRACE, Endpoint
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.node.bookie import BookieConfig, BookieService
 from labkit.system.node.ports import BookiePorts
@@ -41,55 +35,14 @@ from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_s
 from labkit.worlds.live.net import LOOPBACK, listen, port_of, taking_port
 from labkit.worlds.live.open_files import within_open_files
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
-from labkit.worlds.live.peers import PeerLimits, Peers
+from labkit.worlds.live.peers import Peers
+from labkit.worlds.live.processes.server_config import BookieSettings
 from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.trace_stream import MOST_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _OTHER_FILES = 150 + MOST_LISTENERS
 """For journals, entry logs being written or read, ZooKeeper, and listeners to the trace."""
-
-
-@dataclass(frozen=True, slots=True)
-class BookieSettings:
-    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` the
-    process runs none.
-
-    Directories are kept as configured, even relative to the working directory: the cookie records
-    them in this form.
-
-    Raises `BKIncorrectParameterException` when a value is out of range.
-    """
-
-    bookie_id: str
-    metadata: MetadataPlace
-    host: str
-    journal_dirs: tuple[str, ...]
-    ledger_dirs: tuple[str, ...]
-    port: int
-    flush_interval_ms: int
-    storage: StorageConfig
-    garbage: GarbageConfig
-    disk: DiskConfig
-    autorecovery: AutoRecoveryConfig | None
-    peers: PeerLimits
-    allow_storage_expansion: bool
-    trace_from_start: bool
-
-    def __post_init__(self) -> None:
-        check_bookie_id(self.bookie_id)
-        if not 0 <= self.port <= 65535:
-            raise BKIncorrectParameterException(
-                f"port is {self.port}; allowed are 1 to 65535, and 0 for a free one"
-            )
-        if self.flush_interval_ms < 1:
-            raise BKIncorrectParameterException(
-                f"flush_interval_ms is {self.flush_interval_ms}; it must be at least 1"
-            )
-        if not self.journal_dirs or not self.ledger_dirs:
-            raise BKIncorrectParameterException(
-                "a bookie needs at least one journal directory and one ledger directory"
-            )
 
 
 OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]

@@ -23,13 +23,14 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us
-from labkit.worlds.live.config.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.worlds.live.host.own_python import own_command, own_path
 from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.private import make_private, write_private
 from labkit.worlds.live.net import LOOPBACK, authority
 from labkit.worlds.live.new_client import at_random, new_client
+from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
 from labkit.worlds.live.processes.node_process import NodeProcess, NodeStateError, kill_and_wait
+from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.trace_stream import TraceStream
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, known_secret
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
@@ -82,8 +83,8 @@ class LocalCluster:
             raise BKIncorrectParameterException(
                 f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
             )
-        check_keys(autorecovery or {}, bookkeeper_keys())
-        check_keys(broker_conf or {}, pulsar_keys())
+        BOOKKEEPER_KEYS.require_used(autorecovery or {})
+        PULSAR_KEYS.require_used(broker_conf or {})
         self.trace = TraceLog()
         self._traced = traced
         off = {"autoRecoveryDaemonEnabled": "false"}
