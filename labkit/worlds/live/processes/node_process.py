@@ -48,7 +48,6 @@ class NodeProcess:
     kind: str
     name: str
     folder: Path
-    conf: Path
     recorder: Recorder
     environment: Mapping[str, str] = field(default_factory=dict)
     is_temporary: bool = False
