@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.live.host.file_system import FileSystem
-from labkit.worlds.live.host.posix import lock_at_once, require_posix, sync_all, sync_data
+from labkit.worlds.live.host.posix import require_posix, sync_all, sync_data, try_lock
 from labkit.worlds.live.host.private import (
     FOLDER_MODE,
     check_others_cannot_replace,
@@ -16,10 +16,10 @@ from labkit.worlds.live.host.private import (
 from labkit.worlds.live.host.regular_files import (
     files_in,
     is_regular,
-    named,
     names_in,
     open_regular,
     refuse_other_than_folders,
+    with_path,
 )
 
 CURRENT = "current"
@@ -43,7 +43,7 @@ def hold_directory(directory: Path) -> None:
     close_to_others(current)
     # Never closed on purpose: the lock lasts as long as the descriptor.
     fd = open_regular(directory / "lock", os.O_RDWR | os.O_CREAT)
-    if not lock_at_once(fd):
+    if not try_lock(fd):
         os.close(fd)
         raise FolderInUseError(f"{directory} is in use by another bookie process")
 
@@ -66,7 +66,7 @@ class OpenFile:
         try:
             return _read_all(self._fd, offset, size)
         except OSError as error:
-            raise named(error, self._path) from error
+            raise with_path(error, self._path) from error
 
     def size(self) -> int:
         """Length in bytes."""
@@ -107,14 +107,14 @@ class RealFile(OpenFile):
                 rest = rest[written:]
                 offset += written
         except OSError as error:
-            raise named(error, self._path) from error
+            raise with_path(error, self._path) from error
 
     def sync(self) -> None:
         """Sync the data, and the metadata needed to read it, to the device."""
         try:
             sync_data(self._fd)
         except OSError as error:
-            raise named(error, self._path) from error
+            raise with_path(error, self._path) from error
 
 
 def _read_all(fd: int, offset: int, size: int) -> bytes:
@@ -230,6 +230,6 @@ def _sync_folder(folder: Path) -> None:
     try:
         sync_all(fd)
     except OSError as error:
-        raise named(error, folder) from error
+        raise with_path(error, folder) from error
     finally:
         os.close(fd)

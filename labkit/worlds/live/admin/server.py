@@ -35,7 +35,7 @@ _LARGEST_HEAD = 64 * 1024
 _MOST_DROPPED = 128 * 1024 * 1024
 
 
-class _Noticed(HTTPMessageDelegate):
+class _CompletionNotifier(HTTPMessageDelegate):
     """Passes a request on, and calls `on_whole` when all of it has arrived."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
@@ -89,7 +89,7 @@ class AdminServer(HTTPServer):
         if stream in self._all and stream not in self._silent:
             self._idle[stream] = None
         delegate = super().start_request(server_conn, request_conn)
-        return _Noticed(delegate, partial(self._serves, stream))
+        return _CompletionNotifier(delegate, partial(self._mark_serving, stream))
 
     def on_close(self, server_conn: object) -> None:
         """Called by tornado when a connection has ended."""
@@ -97,12 +97,12 @@ class AdminServer(HTTPServer):
         self._forget(server_conn.stream)
         super().on_close(server_conn)
 
-    def _serves(self, stream: IOStream) -> None:
+    def _mark_serving(self, stream: IOStream) -> None:
         self._silent.pop(stream, None)
         self._idle.pop(stream, None)
 
     def _forget(self, stream: IOStream) -> None:
-        self._serves(stream)
+        self._mark_serving(stream)
         self._all.pop(stream, None)
 
 

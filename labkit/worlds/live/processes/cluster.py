@@ -171,7 +171,7 @@ class LocalCluster:
         if self._is_started:
             raise NodeStateError("this cluster runs already: await its stop() first")
         self._is_started = True
-        atexit.register(self._end_at_exit)
+        atexit.register(self._kill_at_exit)
         try:
             if self._place is None:
                 await self.embedded_zookeeper.start()
@@ -193,7 +193,7 @@ class LocalCluster:
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
         await self.embedded_zookeeper.stop()
-        atexit.unregister(self._end_at_exit)
+        atexit.unregister(self._kill_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
         self._is_started = False
@@ -271,7 +271,7 @@ class LocalCluster:
             await self.kill(name)
         await self._start(self._find(name))
 
-    def _end_at_exit(self) -> None:
+    def _kill_at_exit(self) -> None:
         """Kill all nodes if `stop` was never called: a running one would write into the temporary
         folder while that is removed.
         """
@@ -326,7 +326,7 @@ class LocalCluster:
             raise problem
 
     async def _start(self, node: NodeProcess) -> None:
-        await node.forget()
+        await node.mark_ended()
         make_private(node.folder)
         conf = node.folder / _CONF[node.kind]
         keys = self.configuration_of(node.name)
