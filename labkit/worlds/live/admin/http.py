@@ -74,30 +74,29 @@ class _WithExactNames(HTTPHeaders):
         self._exact = exact
 
     def get_all(self) -> Iterator[tuple[str, str]]:
-        """Called by tornado to write them."""
         yield from super().get_all()
         yield from self._exact
 
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """A request.  Its body is kept up to the limit; the rest is read and dropped."""
+    """A request; tornado calls methods that have no docstring.
+
+    The body is kept up to the limit; the rest is read and dropped.
+    """
 
     reason = ""
     """The reason why the request is refused."""
 
     def initialize(self, broker: Broker) -> None:
-        """Called by tornado for each request."""
         self.broker = broker
 
     def prepare(self) -> None:
-        """Called by tornado when the request's headers have arrived."""
         self._body = bytearray()
         self._is_too_large = False
         self._foreign = foreign_page(self.request, self.broker.address.web_url)
 
     def data_received(self, chunk: bytes) -> None:
-        """Called by tornado for each part of the body."""
         self._is_too_large |= len(self._body) + len(chunk) > LARGEST_BODY
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
@@ -121,13 +120,11 @@ class _Handler(RequestHandler):
         self.answer(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Called by tornado for a request that it refuses, or that ends in an unforeseen error."""
         error = kwargs.get("exc_info", (None, None))[1]
         said = error.get_message() if isinstance(error, HTTPError) else ""
         self.refuse(status_code, said or HTTPStatus(status_code).phrase)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Called by tornado for an error; a refusal gets its line at the end of the request."""
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
@@ -156,7 +153,6 @@ class _RouteHandler(_Handler):
         actions: Mapping[str, Action],
         for_super_users: bool,
     ) -> None:
-        """Called by tornado for each request."""
         super().initialize(broker)
         self.pattern = pattern
         self.actions = actions

@@ -59,10 +59,12 @@ class _CompletionNotifier(HTTPMessageDelegate):
 
 
 class AdminServer(HTTPServer):
-    """Serves the paths of `admin_application` within these limits; `admin_server` makes one."""
+    """Serves the paths of `admin_application` within these limits; `admin_server` makes one.
+
+    tornado calls its methods, `start_request` when a connection waits for its next request.
+    """
 
     def initialize(self, *args: object, **kwargs: object) -> None:
-        """Called by tornado in place of a constructor."""
         super().initialize(*args, **kwargs)  # type: ignore[arg-type]
         self._all: dict[IOStream, None] = {}
         self._silent: dict[IOStream, None] = {}
@@ -71,7 +73,6 @@ class AdminServer(HTTPServer):
         """Connections that wait for their next request, oldest first."""
 
     def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
-        """Called by tornado for each connection."""
         if len(self._all) >= MOST_CONNECTIONS:
             displaced = next(iter(self._silent or self._idle), stream)
             self._forget(displaced)
@@ -83,7 +84,6 @@ class AdminServer(HTTPServer):
     def start_request(
         self, server_conn: object, request_conn: HTTPConnection
     ) -> HTTPMessageDelegate:
-        """Called by tornado when a connection waits for a request."""
         assert isinstance(server_conn, HTTP1ServerConnection)
         stream = server_conn.stream
         if stream in self._all and stream not in self._silent:
@@ -92,7 +92,6 @@ class AdminServer(HTTPServer):
         return _CompletionNotifier(delegate, partial(self._mark_serving, stream))
 
     def on_close(self, server_conn: object) -> None:
-        """Called by tornado when a connection has ended."""
         assert isinstance(server_conn, HTTP1ServerConnection)
         self._forget(server_conn.stream)
         super().on_close(server_conn)

@@ -80,7 +80,7 @@ class SecretNeededError(MetadataUnavailableError):
 
 
 class ZooKeeperStore:
-    """A session with a ZooKeeper server or ensemble, for one cluster.
+    """A session with a ZooKeeper server or ensemble, for one cluster; a `MetadataStore`.
 
     ZooKeeper removes the session's ephemeral nodes `session_timeout_s` after its owner falls
     silent.
@@ -248,34 +248,28 @@ class ZooKeeperStore:
         return created.removeprefix(self.place.chroot)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Data and version."""
         request = self.client.get_async(self._whole(path), self._watch(on_change))
         data, stat = await self._result(path, request)
         return data, stat.version
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether the node exists."""
         request = self.client.exists_async(self._whole(path), self._watch(on_change))
         return await self._result(path, request) is not None
 
     async def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data if the version fits; returns the new version."""
         check_node(path, data)
         stat = await self._result(path, self.client.set_async(self._whole(path), data, version))
         new_version: int = stat.version
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node if the version fits."""
         await self._result(path, self.client.delete_async(self._whole(path), version))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Names of the children, sorted."""
         request = self.client.get_children_async(self._whole(path), self._watch(on_change))
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        """Wait for this session's server to have caught up."""
         # Any path: the server gets everything that was changed before, in order.
         await self._result("/", self.client.sync_async("/"))
 
