@@ -63,9 +63,15 @@ class OpenFile:
 
     def read(self, offset: int, size: int) -> bytes:
         try:
-            return _read_all(self._fd, offset, size)
+            data = os.pread(self._fd, size, offset)
+            while 0 < len(data) < size:
+                more = os.pread(self._fd, size - len(data), offset + len(data))
+                if not more:
+                    break
+                data += more
         except OSError as error:
             raise with_path(error, self._path) from error
+        return data
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
@@ -111,17 +117,6 @@ class RealFile(OpenFile):
             sync_data(self._fd)
         except OSError as error:
             raise with_path(error, self._path) from error
-
-
-def _read_all(fd: int, offset: int, size: int) -> bytes:
-    """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-    data = os.pread(fd, size, offset)
-    while 0 < len(data) < size:
-        more = os.pread(fd, size - len(data), offset + len(data))
-        if not more:
-            break
-        data += more
-    return data
 
 
 class RealDisk:

@@ -15,7 +15,6 @@ import os
 import socket
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from labkit.system.metadata.place import MetadataPlace
@@ -260,12 +259,7 @@ class EmbeddedZooKeeper:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.stop()
 
     @property
