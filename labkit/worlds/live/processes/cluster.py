@@ -77,7 +77,7 @@ class LocalCluster:
         contains Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
-        brokers, a `zookeeper` that is not a place of metadata, and a refused or unknown key;
+        brokers, a `zookeeper` that is not a place of metadata, and a key without effect or refused;
         `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
