@@ -30,7 +30,7 @@ from labkit.system.metadata.place import MetadataPlace
 from labkit.system.model.entry import Entry
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
-from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 from labkit.worlds.live.net import TcpNetwork
 from labkit.worlds.live.new_client import at_random
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
@@ -154,7 +154,7 @@ async def _main(zookeeper: str) -> None:
         session, TcpNetwork(), recorder, at_random, new_token, wall_clock_ms, config
     )
     load = Load(client)
-    look_for_cycles_rarely()
+    collect_garbage_rarely()
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         sys.stdout.write(json.dumps(await load.run(*line.split())) + "\n")

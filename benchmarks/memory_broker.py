@@ -21,7 +21,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
-from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 from labkit.worlds.live.net import LOOPBACK, TcpNetwork, listen, port_of
 from tests.system.client.memory_store import MemoryStore
 
@@ -74,7 +74,7 @@ async def _run() -> None:
     )
     await server.start_serving()
     await brokers[0].start()
-    look_for_cycles_rarely()
+    collect_garbage_rarely()
     sys.stdout.write(json.dumps({"pid": os.getpid(), "port": port_of(server)}) + "\n")
     sys.stdout.flush()
     await asyncio.Event().wait()

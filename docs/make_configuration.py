@@ -5,16 +5,9 @@ Run: `.venv/bin/python docs/make_configuration.py`
 
 from pathlib import Path
 
-from labkit.worlds.live.config.known_keys import (
-    BY_A_BOOKIE,
-    HARMLESS,
-    OBEYED,
-    REFUSED,
-    KnownKey,
-    Table,
-    bookkeeper_keys,
-    pulsar_keys,
-)
+from labkit.worlds.live.config.known_keys import BY_A_BOOKIE, KnownKeys, RefusedKey
+from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
+from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 
 PAGE = Path(__file__).with_name("configuration.md")
 
@@ -22,17 +15,17 @@ _INTRODUCTION = """\
 # Configuration files
 
 `labkit bookie` and `labkit autorecovery` read BookKeeper's `bk_server.conf`, `labkit broker` reads
-Pulsar's `broker.conf`, both with `--conf`. The tables below have every key of BookKeeper 4.18.0 and
-of Pulsar 4.2.4; `python docs/make_configuration.py` writes this page from them.
+Pulsar's `broker.conf`, both with `--conf`. Names are those of BookKeeper 4.18.0 and of Pulsar
+4.2.4; `python docs/make_configuration.py` writes this page from labkit's settings.
 
 - An **obeyed** key does what it does there.
 - A **refused** key changes what is stored, where, what is durable, or who may connect, and labkit
   does not do it. A server that finds it ends at once, with a line that names the key and the
   remedy. The values that say what labkit does anyway are accepted, and so is the default.
-- A **harmless** key tunes or observes the Java implementation. It is passed over, and a line names
-  it.
-- An unknown key is passed over, as by BookKeeper and Pulsar, and another line names it, with the
-  key that may be meant.
+- labkit **does not use** any other key. Most of them tune or observe the Java implementation
+  (threads, buffers, caches, metrics), balance load between brokers, or belong to a feature that is
+  refused. A server names them in one line when it starts; for a key that looks like a misspelt one
+  of the tables, the line says which.
 
 An empty value is the same as no such line. Two values for one key are refused: BookKeeper would
 take the first, Pulsar the last.
@@ -47,49 +40,36 @@ file that contradicts it is refused, except the path `/ledgers`, which is the de
 The environment sets no keys: the variables `BK_...` and `PULSAR_PREFIX_...` belong to the scripts
 of the official images, not to the servers. `labkit shell` reads no configuration file; its options
 name the directories and the metadata. `LocalCluster` takes keys of the two files in its keywords
-`autorecovery` and `broker_conf`; there a refused or unknown key is an error.
+`autorecovery` and `broker_conf`; there a key that labkit refuses or does not use is an error.
 """
 
 
 def page() -> str:
     """The whole page as Markdown."""
-    pulsar = {
-        name: key
-        for name, key in pulsar_keys().items()
-        if not name.startswith("bookkeeper_") or key.kind == OBEYED
-    }
     return "\n".join(
         [
             _INTRODUCTION,
-            _file("`bk_server.conf`", bookkeeper_keys()),
-            _file("`broker.conf`", pulsar),
-            "After `bookkeeper_` stands a key of BookKeeper's client: what the first table refuses"
-            " or\npasses over is refused or passed over here, too.\n",
+            _file("`bk_server.conf`", BOOKKEEPER_KEYS),
+            _file("`broker.conf`", PULSAR_KEYS),
+            "A key of BookKeeper's client is prefixed with `bookkeeper_`. All keys that the first"
+            " table\nrefuses are refused here, too, and so are keys of a bookie.\n",
         ]
     )
 
 
-def _file(name: str, table: Table) -> str:
-    keys = sorted(table.values(), key=lambda key: key.name)
-    obeyed = ", ".join(f"`{key.name}`" for key in keys if key.kind == OBEYED)
-    refused = [_row(key) for key in keys if key.kind in (REFUSED, BY_A_BOOKIE)]
-    reasons = dict.fromkeys(key.why for key in keys if key.kind == HARMLESS)
-    harmless = [
-        f"- {why}: " + ", ".join(f"`{key.name}`" for key in keys if key.why == why)
-        for why in reasons
-    ]
+def _file(name: str, keys: KnownKeys) -> str:
+    obeyed = ", ".join(f"`{key}`" for key in sorted(keys.obeyed))
+    refused = (key for key in keys.refused.values() if not key.name.startswith("bookkeeper_"))
+    rows = [_row(key) for key in sorted(refused, key=lambda key: key.name)]
     return (
         f"## {name}\n\n### Obeyed\n\n{obeyed}\n\n"
-        f"### Refused\n\n| key | accepted | why |\n| --- | --- | --- |\n"
-        + "\n".join(refused)
-        + "\n\n"
-        "### Harmless\n\n" + "\n".join(harmless) + "\n"
+        "### Refused\n\n| key | accepted | why |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
 
 
-def _row(key: KnownKey) -> str:
+def _row(key: RefusedKey) -> str:
     accepted = ", ".join(f"`{value}`" for value in key.accepted if value) or "nothing"
-    by = " (autorecovery by itself passes it over)" if key.kind == BY_A_BOOKIE else ""
+    by = " (autorecovery by itself ignores it)" if key.by == BY_A_BOOKIE else ""
     return f"| `{key.name}` | {accepted} | {key.why}{by} |"
 
 

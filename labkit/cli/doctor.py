@@ -1,6 +1,6 @@
 """Says which of the parts that labkit needs are missing or unfit, and what to do about each.
 
-Not on an entry's path. Each check is a function that looks at one part and returns a `Finding`;
+Not on an entry's path. Each check is a function that looks at one part and returns a `CheckResult`;
 `labkit doctor` shows them all, and `require` raises the same line where a part is about to be used.
 The rule: a check looks, it changes nothing that stays, and it asks no host on the network.
 """
@@ -50,7 +50,7 @@ CGROUP_UNLIMITED = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What a check found out about one part.
 
     `detail` says what is there, or what is wrong; `remedy` is what to do when `ok` is false. A part
@@ -64,7 +64,7 @@ class Finding:
     required: bool = True
 
 
-Check = Callable[[], Finding]
+Check = Callable[[], CheckResult]
 
 
 def require(*checks: Check) -> None:
@@ -74,12 +74,12 @@ def require(*checks: Check) -> None:
         MissingPart: the first required part that is missing or unfit.
     """
     for check in checks:
-        finding = check()
-        if finding.required and not finding.ok:
-            raise MissingPart(finding.name, finding.detail, finding.remedy)
+        result = check()
+        if result.required and not result.ok:
+            raise MissingPart(result.name, result.detail, result.remedy)
 
 
-def run_doctor(folder: Path | None = None) -> list[Finding]:
+def run_doctor(folder: Path | None = None) -> list[CheckResult]:
     """Run all checks; those on disk look at `folder`, by default the working folder."""
     folder = folder or _working_folder()
     # Windows runs no servers, so it does not matter what they would miss there.
@@ -106,39 +106,39 @@ def _working_folder() -> Path:
         return Path()
 
 
-def format_findings(findings: Sequence[Finding]) -> str:
-    """Return one line for each finding: "ok", "FAIL", or "--" for a missing optional part."""
-    width = max((len(finding.name) for finding in findings), default=0)
+def format_results(results: Sequence[CheckResult]) -> str:
+    """Return one line for each result: "ok", "FAIL", or "--" for a missing optional part."""
+    width = max((len(result.name) for result in results), default=0)
     lines = []
-    for finding in findings:
-        mark = "ok" if finding.ok else "FAIL" if finding.required else "--"
-        remedy = "" if finding.ok else f"; {finding.remedy}"
-        lines.append(f"{mark:<4}  {finding.name:<{width}}  {finding.detail}{remedy}")
+    for result in results:
+        mark = "ok" if result.ok else "FAIL" if result.required else "--"
+        remedy = "" if result.ok else f"; {result.remedy}"
+        lines.append(f"{mark:<4}  {result.name:<{width}}  {result.detail}{remedy}")
     return "\n".join(lines)
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
+def exit_code(results: Sequence[CheckResult]) -> int:
     """Return 1 when a required part is missing or unfit, else 0."""
-    return int(any(finding.required and not finding.ok for finding in findings))
+    return int(any(result.required and not result.ok for result in results))
 
 
-def _finding(problem: MissingPart) -> Finding:
-    return Finding(problem.part, False, problem.detail, problem.remedy)
+def _failed_check(problem: MissingPart) -> CheckResult:
+    return CheckResult(problem.part, False, problem.detail, problem.remedy)
 
 
-def system() -> Finding:
+def system() -> CheckResult:
     """Does this operating system run servers, or the simulated world alone?"""
     try:
         require_posix("what runs ZooKeeper, bookies, brokers or Spark")
     except MissingPart as problem:
-        return replace(_finding(problem), required=False)
-    return Finding("System", True, f"{platform.system()} {platform.release()}")
+        return replace(_failed_check(problem), required=False)
+    return CheckResult("System", True, f"{platform.system()} {platform.release()}")
 
 
-def python() -> Finding:
+def python() -> CheckResult:
     """Is this Python new enough?"""
     found, needed = sys.version_info[:2], OLDEST_PYTHON
-    return Finding(
+    return CheckResult(
         "Python",
         found >= needed,
         f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}",
@@ -146,62 +146,62 @@ def python() -> Finding:
     )
 
 
-def java() -> Finding:
+def java() -> CheckResult:
     """Is there a Java that runs ZooKeeper and Spark?"""
     try:
         found = find_java()
     except MissingPart as problem:
-        return _finding(problem)
-    passed_over = f" ({', '.join(found.passed_over)})" if found.passed_over else ""
-    return Finding("Java", True, f"{found.version} from {found.source}, {found.home}{passed_over}")
+        return _failed_check(problem)
+    rejected = f" ({', '.join(found.rejected)})" if found.rejected else ""
+    return CheckResult("Java", True, f"{found.version} from {found.source}, {found.home}{rejected}")
 
 
-def zookeeper() -> Finding:
+def zookeeper() -> CheckResult:
     """Are the jars of ZooKeeper and Spark there?"""
     try:
         jars = zookeeper_jars()
     except MissingPart as problem:
-        return _finding(problem)
-    return Finding("ZooKeeper", True, f"{jars[0].name} of PySpark")
+        return _failed_check(problem)
+    return CheckResult("ZooKeeper", True, f"{jars[0].name} of PySpark")
 
 
-def spark() -> Finding:
+def spark() -> CheckResult:
     """Which Spark is there, and where will it run?"""
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        return Finding("Spark", False, "PySpark is not installed", "run `pip install pyspark`")
+        return CheckResult("Spark", False, "PySpark is not installed", "run `pip install pyspark`")
     if remote := os.environ.get("SPARK_REMOTE"):
-        return Finding(
+        return CheckResult(
             "Spark",
             importlib.util.find_spec("grpc_status") is not None,
             f"{version}, Spark Connect at {remote} (SPARK_REMOTE)",
             "run `pip install 'pyspark[connect]'`, or unset SPARK_REMOTE",
         )
     if master := os.environ.get("SPARK_MASTER"):
-        return Finding("Spark", True, f"{version}, on the cluster {master} (SPARK_MASTER)")
-    return Finding("Spark", True, f"{version}, in a JVM of this machine")
+        return CheckResult("Spark", True, f"{version}, on the cluster {master} (SPARK_MASTER)")
+    return CheckResult("Spark", True, f"{version}, in a JVM of this machine")
 
 
-def writable(folder: Path) -> Finding:
+def writable(folder: Path) -> CheckResult:
     """Can files be made in the folder?"""
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as problem:
         detail = f"{folder} is not writable: {problem.strerror}"
-        return Finding("Folder", False, detail, "start in a folder that you can write to")
-    return Finding("Folder", True, f"{folder} is writable")
+        return CheckResult("Folder", False, detail, "start in a folder that you can write to")
+    return CheckResult("Folder", True, f"{folder} is writable")
 
 
-def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> Finding:
+def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> CheckResult:
     """Is there enough free space for the data of a cluster?"""
     try:
         free_mib = shutil.disk_usage(folder).free // MIB
     except OSError as problem:
         detail = f"the free space of {folder} is not known: {problem.strerror}"
-        return Finding("Disk", False, detail, "start in a folder that exists")
-    return Finding(
+        return CheckResult("Disk", False, detail, "start in a folder that exists")
+    return CheckResult(
         "Disk",
         free_mib >= needed_mib,
         f"{free_mib} MiB free in {folder}, {needed_mib} MiB needed",
@@ -209,17 +209,17 @@ def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> Finding:
     )
 
 
-def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> Finding:
+def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
     """Is there enough memory, of the machine and within a container's limit?"""
     try:
         from psutil import virtual_memory
     except ImportError:
-        return Finding("Memory", False, "psutil is not installed", "run `pip install psutil`")
+        return CheckResult("Memory", False, "psutil is not installed", "run `pip install psutil`")
     available_mib, of_what = virtual_memory().available // MIB, "on this machine"
     left_mib = cgroup_memory_left_mib(CGROUP_FOLDER)
     if left_mib is not None and left_mib < available_mib:
         available_mib, of_what = left_mib, "within this container's limit"
-    return Finding(
+    return CheckResult(
         "Memory",
         available_mib >= needed_mib,
         f"{available_mib} MiB available {of_what}, {needed_mib} MiB needed",
@@ -244,39 +244,41 @@ def cgroup_memory_left_mib(folder: Path) -> int | None:
     return None
 
 
-def port(number: int = 0) -> Finding:
+def port(number: int = 0) -> CheckResult:
     """Can a server listen on the loopback port, or on any for 0?"""
     try:
         free = free_port(number)
     except MissingPart as problem:
-        return _finding(problem)
+        return _failed_check(problem)
     except OSError as problem:
         detail = f"nothing can listen on the loopback address: {problem.strerror}"
-        return Finding("Port", False, detail, "allow this in the container or firewall")
-    return Finding("Port", True, f"{free} of the loopback address is free")
+        return CheckResult("Port", False, detail, "allow this in the container or firewall")
+    return CheckResult("Port", True, f"{free} of the loopback address is free")
 
 
-def other_users() -> Finding:
+def other_users() -> CheckResult:
     """What can other users of this machine do with a cluster?"""
     try:
         check_secrets_folder()
     except MissingPart as problem:
-        return Finding("Other users", False, problem.detail, problem.remedy)
+        return CheckResult("Other users", False, problem.detail, problem.remedy)
     detail = (
         "cannot read a cluster's files or ask its ZooKeeper; they can connect to the ports of its"
         " bookies and brokers (docs/security.md)"
     )
-    return Finding("Other users", True, detail)
+    return CheckResult("Other users", True, detail)
 
 
-def notebook_part(distribution: str) -> Finding:
+def notebook_part(distribution: str) -> CheckResult:
     """Is this part of the notebooks installed, and new enough?"""
     oldest = NOTEBOOK_PARTS[distribution]
     try:
         version = importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
-        return Finding(distribution, False, "not installed", f"run `pip install {distribution}`")
-    return Finding(
+        return CheckResult(
+            distribution, False, "not installed", f"run `pip install {distribution}`"
+        )
+    return CheckResult(
         distribution,
         int(version.partition(".")[0]) >= oldest,
         f"{version} (at least {oldest} needed)" if oldest else version,
@@ -284,11 +286,11 @@ def notebook_part(distribution: str) -> Finding:
     )
 
 
-def chromium() -> Finding:
+def chromium() -> CheckResult:
     """Is there a browser for the browser tests?"""
     named = os.environ.get("BROWSER_PATH")
     found = next(filter(None, map(shutil.which, [named] if named else CHROMIUM_NAMES)), None)
-    return Finding(
+    return CheckResult(
         "Chromium",
         found is not None,
         found or "none found, only the browser tests need it",

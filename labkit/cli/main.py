@@ -6,15 +6,15 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeAlias
 
 from labkit import __version__
 from labkit.cli.intermixed import IntermixedParser
-from labkit.cli.workshop_arguments import add_client
 from labkit.course.grading.arguments import add_grade, add_handout
+from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.shell.arguments import PLACE, add_arguments
 from labkit.worlds.live.host.exit_codes import (
@@ -23,16 +23,21 @@ from labkit.worlds.live.host.exit_codes import (
     EXIT_INTERRUPTED,
     EXIT_OK,
 )
+from labkit.worlds.live.host.os_error_advice import with_advice
 from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.printable import printable
-from labkit.worlds.live.host.safe_output import announce, complain
+from labkit.worlds.live.host.safe_output import print_error, print_line
 
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _RUN_ANYWHERE = ("lab", "search", "workshop", "handout", "doctor")
+_NODES = ("bookie", "autorecovery", "broker", "client")
+"""Verbs with an option `--id`, which an error names."""
 
-Verb = Callable[[argparse.Namespace], int]
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Arguments = Any
+"""An `argparse.Namespace`: its attributes are the options of the verb."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,13 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         add_verb(verbs)
     parsed = parser.parse_args(arguments)
-    run: Verb = parsed.run
+    run: Callable[[Arguments], int] = parsed.run
     try:
         if parsed.verb not in _RUN_ANYWHERE:
             require_posix(f"`labkit {parsed.verb}`")
         return run(parsed)
-    except MissingPart as missing:
-        return _fail(str(missing))
+    except (LabkitError, MissingPart, OSError) as error:
+        node = f"{parsed.id or parsed.verb}: " if parsed.verb in _NODES else ""
+        return _fail(f"{node}{with_advice(error)}")
     except _OutputError as failed:
         return _without_output(failed.reason)
     except asyncio.CancelledError:
@@ -108,15 +114,15 @@ def _without_output(reason: OSError) -> int:
     return _fail(f"the output cannot be written: {reason}")
 
 
-def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_lab(verbs: Verbs) -> None:
     parser = verbs.add_parser("lab", help="open JupyterLab on the tour")
     parser.add_argument("notebook", nargs="?", help=f"default: {TOUR}, copied here if missing")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=_lab)
 
 
-def _lab(arguments: argparse.Namespace) -> int:
-    from labkit.cli.doctor import format_findings, java, notebook_part, python, require, system
+def _lab(arguments: Arguments) -> int:
+    from labkit.cli.doctor import format_results, java, notebook_part, python, require, system
     from labkit.cli.doctor import zookeeper as zookeeper_part
     from labkit.cli.lab import open_lab
     from labkit.shipped_files import copy_notebooks
@@ -124,7 +130,7 @@ def _lab(arguments: argparse.Namespace) -> int:
     require(python, lambda: notebook_part("jupyterlab"))
     notebook = arguments.notebook or TOUR
     if sys.platform == "win32":
-        _say(format_findings([system()]))
+        _say(format_results([system()]))
         notebook = arguments.notebook or FIRST_LESSON
     else:
         require(java, zookeeper_part)
@@ -139,7 +145,7 @@ def _lab(arguments: argparse.Namespace) -> int:
     return open_lab(notebook, arguments.no_browser)
 
 
-def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_local(verbs: Verbs) -> None:
     parser = verbs.add_parser("local", help="run a cluster on this machine until Ctrl-C")
     parser.add_argument("--bookies", type=int, default=3, help="how many (default 3)")
     parser.add_argument("--brokers", type=int, default=0, help="how many (default none)")
@@ -148,20 +154,14 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.set_defaults(run=_local)
 
 
-def _local(arguments: argparse.Namespace) -> int:
-    from labkit.system.model.errors import LabkitError
-    from labkit.worlds.live.host.os_error_advice import explained
-    from labkit.worlds.live.processes.local_process import LocalOptions, run_local
-    from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
+def _local(arguments: Arguments) -> int:
+    from labkit.worlds.live.processes.local_process import run_local
 
-    try:
-        asyncio.run(run_local(cast("LocalOptions", arguments), announce, _warn))
-    except (LabkitError, ZooKeeperNotStarted, OSError) as error:
-        return _fail(explained(error))
+    asyncio.run(run_local(arguments, print_line, _warn))
     return EXIT_OK
 
 
-def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_bookie(verbs: Verbs) -> None:
     parser = verbs.add_parser("bookie", help="run one bookie until SIGTERM")
     parser.add_argument("--id", help="its id in the cluster, e.g. bookie-1")
     parser.add_argument("--data", type=Path, help="folder of journal and ledgers")
@@ -180,16 +180,10 @@ def _add_trace_from_start(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _bookie(arguments: argparse.Namespace) -> int:
-    from labkit.system.model.errors import LabkitError
+def _bookie(arguments: Arguments) -> int:
     from labkit.system.storage.store import LedgerStore
-    from labkit.worlds.live.host.os_error_advice import explained
     from labkit.worlds.live.processes.bookie_process import run_bookie
-    from labkit.worlds.live.processes.server_config import (
-        BookieOptions,
-        bookie_settings,
-        read_server_config,
-    )
+    from labkit.worlds.live.processes.server_config import bookie_settings, read_server_config
 
     open_store = LedgerStore
     try:
@@ -199,18 +193,16 @@ def _bookie(arguments: argparse.Namespace) -> int:
             open_store = store_from(arguments.store)
         config = read_server_config(arguments.conf) if arguments.conf else None
         if config is not None:
-            _warn_of(arguments.conf, config.passed_over.lines())
-        settings = bookie_settings(cast("BookieOptions", arguments), config)
-        asyncio.run(run_bookie(settings, announce, _warn, open_store))
-    except LabkitError as error:
-        return _fail(f"{arguments.id or 'bookie'}: {error}")
+            _warn_of_unused(arguments.conf, config.unused_keys)
+        settings = bookie_settings(arguments, config)
+        asyncio.run(run_bookie(settings, print_line, _warn, open_store))
     except OSError as error:
-        _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {explained(error)}")
+        _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {with_advice(error)}")
         return EXIT_DISK_FAILED
     return EXIT_OK
 
 
-def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_autorecovery(verbs: Verbs) -> None:
     parser = verbs.add_parser("autorecovery", help="repair ledgers until SIGTERM")
     parser.add_argument("--id", help="its name in the election (default: this host's)")
     parser.add_argument("--zookeeper", help=PLACE)
@@ -219,28 +211,18 @@ def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
     parser.set_defaults(run=_autorecovery)
 
 
-def _autorecovery(arguments: argparse.Namespace) -> int:
-    from labkit.system.model.errors import LabkitError
-    from labkit.worlds.live.host.os_error_advice import explained
+def _autorecovery(arguments: Arguments) -> int:
     from labkit.worlds.live.processes.autorecovery_process import run_autorecovery
-    from labkit.worlds.live.processes.server_config import (
-        AutoRecoveryOptions,
-        autorecovery_settings,
-        read_server_config,
-    )
+    from labkit.worlds.live.processes.server_config import autorecovery_settings, read_server_config
 
-    try:
-        config = read_server_config(arguments.conf, bookie=False) if arguments.conf else None
-        if config is not None:
-            _warn_of(arguments.conf, config.passed_over.lines())
-        settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
-        asyncio.run(run_autorecovery(settings, announce))
-    except (LabkitError, OSError) as error:
-        return _fail(f"autorecovery: {explained(error)}")
+    config = read_server_config(arguments.conf, bookie=False) if arguments.conf else None
+    if config is not None:
+        _warn_of_unused(arguments.conf, config.unused_keys)
+    asyncio.run(run_autorecovery(autorecovery_settings(arguments, config), print_line))
     return EXIT_OK
 
 
-def _add_broker(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_broker(verbs: Verbs) -> None:
     parser = verbs.add_parser("broker", help="serve Pulsar's clients until SIGTERM")
     parser.add_argument("--id", help="its name in the trace, e.g. broker-1")
     parser.add_argument("--zookeeper", help=PLACE)
@@ -251,34 +233,29 @@ def _add_broker(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.set_defaults(run=_broker)
 
 
-def _broker(arguments: argparse.Namespace) -> int:
-    from labkit.system.model.errors import LabkitError
-    from labkit.worlds.live.host.os_error_advice import explained
-    from labkit.worlds.live.processes.broker_config import BrokerOptions, broker_settings
+def _broker(arguments: Arguments) -> int:
+    from labkit.worlds.live.processes.broker_config import broker_settings
     from labkit.worlds.live.processes.broker_process import run_broker
 
-    try:
-        settings, without_effect = broker_settings(cast("BrokerOptions", arguments))
-        _warn_of(arguments.conf, without_effect.lines())
-        asyncio.run(run_broker(settings, announce))
-    except (LabkitError, OSError) as error:
-        return _fail(f"{arguments.id or 'broker'}: {explained(error)}")
+    settings, unused = broker_settings(arguments)
+    _warn_of_unused(arguments.conf, unused)
+    asyncio.run(run_broker(settings, print_line))
     return EXIT_OK
 
 
-def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_shell(verbs: Verbs) -> None:
     parser = verbs.add_parser("shell", help="read a bookie's files, query and repair a cluster")
     add_arguments(parser)
     parser.set_defaults(run=_shell)
 
 
-def _shell(arguments: argparse.Namespace) -> int:
+def _shell(arguments: Arguments) -> int:
     from labkit.views.shell.command import run_shell
 
     return run_shell(arguments, _say)
 
 
-def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_search(verbs: Verbs) -> None:
     parser = verbs.add_parser("search", help="look for broken promises in simulated runs")
     parser.add_argument("--variant", default="", help="the mistake to plant (default: none)")
     parser.add_argument("--seeds", type=int, default=1000, help="how many (default: 1000)")
@@ -289,19 +266,13 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.set_defaults(run=_search)
 
 
-def _search(arguments: argparse.Namespace) -> int:
+def _search(arguments: Arguments) -> int:
     from labkit.cli.search import run_search
-    from labkit.system.model.errors import LabkitError
-    from labkit.worlds.live.host.os_error_advice import explained
 
-    try:
-        went_well = run_search(arguments, _say)
-    except (LabkitError, OSError) as error:
-        return _fail(explained(error))
-    return EXIT_OK if went_well else EXIT_FAILED
+    return EXIT_OK if run_search(arguments, _say) else EXIT_FAILED
 
 
-def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_workshop(verbs: Verbs) -> None:
     parser = verbs.add_parser("workshop", help="check the bookie or client that you build")
     parser.add_argument("track", choices=("bookie", "client"), help="what you build")
     parser.add_argument("step", type=int, nargs="?", help="default: all, up to the first open one")
@@ -309,76 +280,84 @@ def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.set_defaults(run=_workshop)
 
 
-def _workshop(arguments: argparse.Namespace) -> int:
+def _workshop(arguments: Arguments) -> int:
     from labkit.course.workshop.command import run_workshop
     from labkit.course.workshop.step import NoSuchStepError
 
     try:
-        passed = run_workshop(arguments, _say)
-        return EXIT_OK if passed else EXIT_FAILED
-    except (NoSuchStepError, OSError) as error:
+        return EXIT_OK if run_workshop(arguments, _say) else EXIT_FAILED
+    except NoSuchStepError as error:
         return _fail(str(error))
 
 
-def _add_client(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    _add_trace_from_start(add_client(verbs, _client))
+def _add_client(verbs: Verbs) -> None:
+    parser = verbs.add_parser("client", help="run the client that you build on a cluster")
+    parser.add_argument("--file", type=Path, default=Path("myclient.py"), help="yours")
+    parser.add_argument("--id", default="client", help="its name in the trace")
+    parser.add_argument("--zookeeper", required=True, help=PLACE)
+    uses = parser.add_subparsers(dest="use", required=True)
+    write = uses.add_parser("write", help="make each line of the input an entry of a new ledger")
+    write.add_argument("--sizes", default="3,2,2", help="E,Qw,Qa (default: 3,2,2)")
+    write.add_argument("--window", type=int, default=100, help="entries under way (default: 100)")
+    take = uses.add_parser("take", help="recover a ledger and print its entries")
+    take.add_argument("ledger", type=int, help="its id")
+    _add_trace_from_start(parser)
+    parser.set_defaults(run=_client)
 
 
-def _client(arguments: argparse.Namespace) -> int:
+def _client(arguments: Arguments) -> int:
     from labkit.course.workshop.client.process import ProgramError, run_command
-    from labkit.system.model.errors import LabkitError
-    from labkit.worlds.live.host.os_error_advice import explained
 
     try:
         asyncio.run(run_command(arguments, _say))
-    except (LabkitError, ProgramError, OSError) as error:
-        return _fail(f"{arguments.id}: {explained(error)}")
+    except ProgramError as error:
+        return _fail(f"{arguments.id}: {error}")
     except SystemExit:  # asyncio passes it on.
         return _fail(f"{arguments.id}: a task of {arguments.file} ended Python with `sys.exit`")
     return EXIT_OK
 
 
-def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_grade(verbs: Verbs) -> None:
     add_grade(verbs).set_defaults(run=_grade)
 
 
-def _grade(arguments: argparse.Namespace) -> int:
+def _grade(arguments: Arguments) -> int:
     from labkit.course.grading.command import run_grade
     from labkit.course.grading.submissions import SubmissionsError
 
     try:
         run_grade(arguments, _say)
-    except (SubmissionsError, OSError) as error:
+    except SubmissionsError as error:
         return _fail(str(error))
     return EXIT_OK
 
 
-def _add_handout(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_handout(verbs: Verbs) -> None:
     add_handout(verbs).set_defaults(run=_handout)
 
 
-def _handout(arguments: argparse.Namespace) -> int:
+def _handout(arguments: Arguments) -> int:
     from labkit.course.grading.command import run_handout
     from labkit.course.grading.handout import HandoutError
 
     try:
         run_handout(arguments, _say)
-    except (HandoutError, OSError) as error:
+    except HandoutError as error:
         return _fail(str(error))
     return EXIT_OK
 
 
-def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_doctor(verbs: Verbs) -> None:
     parser = verbs.add_parser("doctor", help="say what is missing or unfit, and the remedy")
     parser.set_defaults(run=_doctor)
 
 
-def _doctor(_: argparse.Namespace) -> int:
-    from labkit.cli.doctor import exit_code, format_findings, run_doctor
+def _doctor(_: Arguments) -> int:
+    from labkit.cli.doctor import exit_code, format_results, run_doctor
 
-    findings = run_doctor()
-    _say(format_findings(findings))
-    return exit_code(findings)
+    results = run_doctor()
+    _say(format_results(results))
+    return exit_code(results)
 
 
 def _fail(line: str) -> int:
@@ -386,10 +365,12 @@ def _fail(line: str) -> int:
     return EXIT_FAILED
 
 
-def _warn_of(conf: Path | None, lines: Sequence[str]) -> None:
-    for line in lines:
-        _warn(f"{conf}: {line} (docs/configuration.md)")
+def _warn_of_unused(conf: Path | None, unused: Mapping[str, str]) -> None:
+    from labkit.worlds.live.config.known_keys import describe_unused
+
+    if unused:
+        _warn(f"{conf}: {describe_unused(unused)}; docs/configuration.md lists those it uses")
 
 
 def _warn(line: str) -> None:
-    complain(f"labkit: {line}")
+    print_error(f"labkit: {line}")

@@ -12,41 +12,41 @@ import psutil
 import pytest
 
 from labkit.cli import doctor
-from labkit.cli.doctor import Finding
+from labkit.cli.doctor import CheckResult
 from labkit.system.model.missing_part import MissingPart
 
 MIB = 1 << 20
 
-FIT = Finding("Fit", True, "all is well")
-UNFIT = Finding("Unfit", False, "it is broken", "fix it")
-OPTIONAL = Finding("Optional part", False, "not there", "get it", required=False)
+FIT = CheckResult("Fit", True, "all is well")
+UNFIT = CheckResult("Unfit", False, "it is broken", "fix it")
+OPTIONAL = CheckResult("Optional part", False, "not there", "get it", required=False)
 
 
-def refusal(finding: Finding) -> str:
+def refusal(result: CheckResult) -> str:
     """Return the line with which `require` refuses; every failed check must have one."""
-    assert not finding.ok
-    assert finding.remedy
+    assert not result.ok
+    assert result.remedy
     with pytest.raises(MissingPart) as caught:
-        doctor.require(lambda: finding)
+        doctor.require(lambda: result)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 @pytest.mark.java
 def test_doctor_finds_every_required_part_where_the_tests_run(tmp_path: Path) -> None:
-    findings = doctor.run_doctor(tmp_path)
-    assert [finding for finding in findings if finding.required and not finding.ok] == []
-    assert doctor.exit_code(findings) == 0
-    assert len({finding.name for finding in findings}) == len(findings)
+    results = doctor.run_doctor(tmp_path)
+    assert [result for result in results if result.required and not result.ok] == []
+    assert doctor.exit_code(results) == 0
+    assert len({result.name for result in results}) == len(results)
 
 
 def test_each_finding_is_one_line_with_a_mark_and_its_remedy() -> None:
-    assert doctor.format_findings([FIT, UNFIT, OPTIONAL]).splitlines() == [
+    assert doctor.format_results([FIT, UNFIT, OPTIONAL]).splitlines() == [
         "ok    Fit            all is well",
         "FAIL  Unfit          it is broken; fix it",
         "--    Optional part  not there; get it",
     ]
-    assert doctor.format_findings([]) == ""
+    assert doctor.format_results([]) == ""
 
 
 def test_only_a_required_part_fails_the_doctor() -> None:
@@ -184,8 +184,8 @@ def test_missing_browser_is_reported_and_allowed(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("BROWSER_PATH", raising=False)
-    finding = doctor.chromium()
-    assert not finding.ok
+    result = doctor.chromium()
+    assert not result.ok
     doctor.require(doctor.chromium)
     monkeypatch.setenv("BROWSER_PATH", "/bin/sh")
     assert doctor.chromium().detail == "/bin/sh"
@@ -230,5 +230,5 @@ def test_a_working_folder_that_was_deleted_is_a_finding(
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    found = {finding.name: finding for finding in doctor.run_doctor()}
+    found = {result.name: result for result in doctor.run_doctor()}
     assert not found["Folder"].ok

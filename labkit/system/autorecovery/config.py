@@ -6,7 +6,7 @@ In BookKeeper: `conf/ServerConfiguration.java`, `conf/ClientConfiguration.java`.
 from dataclasses import dataclass
 
 from labkit.system.client.context import ClientConfig
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import check_ranges, setting
 
 _DAY_S = 86_400
 UNLIMITED = -1
@@ -35,20 +35,41 @@ class AutoRecoveryConfig:
     Raises `BKIncorrectParameterException` for a value out of its range.
     """
 
-    auditor_periodic_check_interval_s: int = 7 * _DAY_S
-    auditor_periodic_bookie_check_interval_s: int = _DAY_S
-    auditor_replicas_check_interval_s: int = 0
-    auditor_ledger_verification_percentage: int = 0
-    lost_bookie_recovery_delay_s: int = 0
-    open_ledger_rereplication_grace_period_ms: int = 30_000
-    rw_rereplicate_backoff_ms: int = 5_000
-    lock_release_of_failed_ledger_grace_period_ms: int = 300_000
-    rereplication_entry_batch_size: int = 100
-    replication_rate_by_bytes: int = UNLIMITED
-    min_num_racks_per_write_quorum: int = 0
-    enforce_min_num_racks_per_write_quorum: bool = False
-    auditor_periodic_placement_policy_check_interval_s: int = 0
-    repaired_placement_policy_not_adhering_bookie_enabled: bool = False
+    auditor_periodic_check_interval_s: int = setting(
+        7 * _DAY_S, "auditorPeriodicCheckInterval", at_least=0
+    )
+    auditor_periodic_bookie_check_interval_s: int = setting(
+        _DAY_S, "auditorPeriodicBookieCheckInterval", at_least=0
+    )
+    auditor_replicas_check_interval_s: int = setting(0, "auditorReplicasCheckInterval", at_least=0)
+    auditor_ledger_verification_percentage: int = setting(
+        0, "auditorLedgerVerificationPercentage", at_least=0, at_most=100
+    )
+    lost_bookie_recovery_delay_s: int = setting(0, "lostBookieRecoveryDelay", at_least=0)
+    open_ledger_rereplication_grace_period_ms: int = setting(
+        30_000, "openLedgerRereplicationGracePeriod", at_least=0
+    )
+    rw_rereplicate_backoff_ms: int = setting(5_000, "rwRereplicateBackoffMs", at_least=1)
+    lock_release_of_failed_ledger_grace_period_ms: int = setting(
+        300_000, "lockReleaseOfFailedLedgerGracePeriod", at_least=0
+    )
+    rereplication_entry_batch_size: int = setting(100, "rereplicationEntryBatchSize", at_least=1)
+    replication_rate_by_bytes: int = setting(
+        UNLIMITED, "replicationRateByBytes", at_least=1, or_else=UNLIMITED
+    )
+    min_num_racks_per_write_quorum: int = setting(0, "minNumRacksPerWriteQuorum", at_least=0)
+    enforce_min_num_racks_per_write_quorum: bool = setting(
+        False, "enforceMinNumRacksPerWriteQuorum"
+    )
+    auditor_periodic_placement_policy_check_interval_s: int = setting(
+        0, "auditorPeriodicPlacementPolicyCheckInterval", at_least=0
+    )
+    repaired_placement_policy_not_adhering_bookie_enabled: bool = setting(
+        False, "repairedPlacementPolicyNotAdheringBookieEnabled"
+    )
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     @property
     def client(self) -> ClientConfig:
@@ -57,20 +78,3 @@ class AutoRecoveryConfig:
             min_num_racks_per_write_quorum=self.min_num_racks_per_write_quorum,
             enforce_min_num_racks_per_write_quorum=self.enforce_min_num_racks_per_write_quorum,
         )
-
-    def __post_init__(self) -> None:
-        for name in self.__slots__:
-            value = getattr(self, name)
-            if name in ("rereplication_entry_batch_size", "rw_rereplicate_backoff_ms"):
-                _check(name, value, value >= 1, "at least 1")
-            elif name == "replication_rate_by_bytes":
-                _check(name, value, value >= 1 or value == UNLIMITED, "at least 1, or -1: no limit")
-            elif name == "auditor_ledger_verification_percentage":
-                _check(name, value, 0 <= value <= 100, "0 to 100")
-            else:
-                _check(name, value, value >= 0, "at least 0")
-
-
-def _check(name: str, value: int, is_allowed: bool, allowed: str) -> None:
-    if not is_allowed:
-        raise BKIncorrectParameterException(f"{name} is {value}; allowed is {allowed}")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from labkit.system.bookie.poll import Poll
-from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
+from labkit.system.model.errors import NoWritableLedgerDirException
+from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.storage.store import LedgerStore
 
 Usages = Callable[[], Mapping[str, float]]
@@ -44,15 +45,18 @@ class DiskConfig:
     read-only.  Raises `BKIncorrectParameterException`.
     """
 
-    disk_usage_threshold: float = 0.95
-    disk_usage_warn_threshold: float = 0.90
-    disk_usage_lwm_threshold: float | None = None
-    disk_check_interval_ms: int = 10_000
-    read_only_mode_enabled: bool = True
-    read_only_mode_on_any_disk_full_enabled: bool = False
-    force_read_only_bookie: bool = False
+    disk_usage_threshold: float = setting(0.95, "diskUsageThreshold")
+    disk_usage_warn_threshold: float = setting(0.90, "diskUsageWarnThreshold")
+    disk_usage_lwm_threshold: float | None = setting(None, "diskUsageLwmThreshold")
+    disk_check_interval_ms: int = setting(10_000, "diskCheckInterval", at_least=1)
+    read_only_mode_enabled: bool = setting(True, "readOnlyModeEnabled")
+    read_only_mode_on_any_disk_full_enabled: bool = setting(
+        False, "readOnlyModeOnAnyDiskFullEnabled"
+    )
+    force_read_only_bookie: bool = setting(False, "forceReadOnlyBookie")
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         threshold = self.disk_usage_threshold
         for name, value in (
             ("disk_usage_threshold", threshold),
@@ -60,17 +64,14 @@ class DiskConfig:
             ("disk_usage_lwm_threshold", self.low_water_mark),
         ):
             if not 0 < value <= threshold <= 1:
-                raise BKIncorrectParameterException(
-                    f"{name} is {value} and disk_usage_threshold {threshold}; allowed is"
-                    f" 0 < {name} <= disk_usage_threshold <= 1"
+                raise InvalidSettingException(
+                    self,
+                    f"{{{name}}} and {{disk_usage_threshold}}; allowed is"
+                    f" 0 < {{{name}.name}} <= {{disk_usage_threshold.name}} <= 1",
                 )
         if self.force_read_only_bookie and not self.read_only_mode_enabled:
-            raise BKIncorrectParameterException(
-                "force_read_only_bookie needs read_only_mode_enabled"
-            )
-        if self.disk_check_interval_ms < 1:
-            raise BKIncorrectParameterException(
-                f"disk_check_interval_ms is {self.disk_check_interval_ms}; it must be at least 1"
+            raise InvalidSettingException(
+                self, "{force_read_only_bookie.name} needs {read_only_mode_enabled.name}"
             )
 
     @property

@@ -19,7 +19,7 @@ from functools import partial
 from labkit.system.bookie.commit import RunBlocking
 from labkit.system.bookie.disk_monitor import Space
 from labkit.system.metadata.store import MetadataError
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compact
@@ -50,42 +50,34 @@ class GarbageConfig:
     with each collection.  Raises `BKIncorrectParameterException`.
     """
 
-    gc_wait_time_ms: int = 600_000
-    gc_overreplicated_ledger_wait_time_ms: int = 1000 * _DAY_S
-    minor_compaction_threshold: float = 0.2
-    minor_compaction_interval_s: float = 3600
-    major_compaction_threshold: float = 0.8
-    major_compaction_interval_s: float = _DAY_S
-    is_throttle_by_bytes: bool = False
-    compaction_rate_by_entries: int = 1000
-    compaction_rate_by_bytes: int = 1_000_000
-    is_force_gc_allow_when_no_space: bool = False
+    gc_wait_time_ms: int = setting(600_000, "gcWaitTime", at_least=1)
+    gc_overreplicated_ledger_wait_time_ms: int = setting(
+        1000 * _DAY_S, "gcOverreplicatedLedgerWaitTime", at_least=0
+    )
+    minor_compaction_threshold: float = setting(0.2, "minorCompactionThreshold")
+    minor_compaction_interval_s: float = setting(3600, "minorCompactionInterval")
+    major_compaction_threshold: float = setting(0.8, "majorCompactionThreshold")
+    major_compaction_interval_s: float = setting(_DAY_S, "majorCompactionInterval")
+    is_throttle_by_bytes: bool = setting(False, "isThrottleByBytes")
+    compaction_rate_by_entries: int = setting(1000, "compactionRateByEntries", at_least=1)
+    compaction_rate_by_bytes: int = setting(1_000_000, "compactionRateByBytes", at_least=1)
+    is_force_gc_allow_when_no_space: bool = setting(False, "isForceGCAllowWhenNoSpace")
 
     def __post_init__(self) -> None:
-        minor, major = self.minor_compaction_threshold, self.major_compaction_threshold
-        if not 0 < minor < major <= 1:
-            raise BKIncorrectParameterException(
-                f"minor_compaction_threshold is {minor} and major_compaction_threshold {major};"
-                " allowed is 0 < minor < major <= 1"
+        check_ranges(self)
+        if not 0 < self.minor_compaction_threshold < self.major_compaction_threshold <= 1:
+            raise InvalidSettingException(
+                self,
+                "{minor_compaction_threshold} and {major_compaction_threshold}; allowed is"
+                " 0 < minor < major <= 1",
             )
-        for name in ("gc_wait_time_ms", "compaction_rate_by_entries", "compaction_rate_by_bytes"):
-            if getattr(self, name) < 1:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least 1"
+        for name in ("minor_compaction_interval_s", "major_compaction_interval_s"):
+            if 0 < getattr(self, name) * 1000 < self.gc_wait_time_ms:
+                raise InvalidSettingException(
+                    self,
+                    f"{{{name}}}, which is shorter than {{gc_wait_time_ms.name}},"
+                    " {gc_wait_time_ms.value}: logs are compacted only when garbage is collected",
                 )
-        for kind in ("minor", "major"):
-            interval_s = getattr(self, f"{kind}_compaction_interval_s")
-            if 0 < interval_s * 1000 < self.gc_wait_time_ms:
-                raise BKIncorrectParameterException(
-                    f"{kind}_compaction_interval_s is {interval_s}, which is shorter than"
-                    f" gc_wait_time_ms, {self.gc_wait_time_ms}: logs are compacted only when"
-                    " garbage is collected"
-                )
-        if self.gc_overreplicated_ledger_wait_time_ms < 0:
-            raise BKIncorrectParameterException(
-                "gc_overreplicated_ledger_wait_time_ms is"
-                f" {self.gc_overreplicated_ledger_wait_time_ms}; it must be at least 0 (never)"
-            )
 
 
 class Compaction(Enum):

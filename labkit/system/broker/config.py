@@ -6,13 +6,14 @@ In Pulsar: `broker/ServiceConfiguration.java`.
 from dataclasses import dataclass
 
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
 
 _MOST_PARTITIONS = 10_000
 """A client opens a producer or consumer for each partition.  Pulsar has no limit by default."""
 _METADATA_SIZE = 10 * 1024
 """Room for metadata: a client compares only the payload with the largest size."""
+_LARGEST_MESSAGE = MAX_PAYLOAD_SIZE - _METADATA_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,54 +28,44 @@ class BrokerConfig:
     `BKIncorrectParameterException` for a value out of its range.
     """
 
-    cluster_name: str = ""
+    cluster_name: str = setting("", "clusterName")
 
-    max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE
-    keep_alive_interval_s: float = 30.0
-    authentication_refresh_check_s: float = 60.0
-    allow_auto_topic_creation: bool = True
-    default_num_partitions: int = 0
-    max_num_partitions_per_partitioned_topic: int = 0
-    broker_deduplication_enabled: bool = False
-    dispatcher_read_failure_backoff_initial_ms: int = 15_000
-    dispatcher_read_failure_backoff_max_ms: int = 60_000
-    ttl_duration_default_s: int = 0
-    message_expiry_check_interval_s: float = 300.0
+    # The largest size fits, with metadata, into an entry.
+    max_message_size: int = setting(
+        _LARGEST_MESSAGE, "maxMessageSize", at_least=1, at_most=_LARGEST_MESSAGE
+    )
+    keep_alive_interval_s: float = setting(30.0, "keepAliveIntervalSeconds", at_least=0.001)
+    authentication_refresh_check_s: float = setting(
+        60.0, "authenticationRefreshCheckSeconds", at_least=0.001
+    )
+    allow_auto_topic_creation: bool = setting(True, "allowAutoTopicCreation")
+    default_num_partitions: int = setting(
+        0, "defaultNumPartitions", at_least=0, at_most=_MOST_PARTITIONS
+    )
+    max_num_partitions_per_partitioned_topic: int = setting(
+        0, "maxNumPartitionsPerPartitionedTopic", at_least=0, at_most=_MOST_PARTITIONS
+    )
+    broker_deduplication_enabled: bool = setting(False, "brokerDeduplicationEnabled")
+    dispatcher_read_failure_backoff_initial_ms: int = setting(
+        15_000, "dispatcherReadFailureBackoffInitialTimeInMs", at_least=1
+    )
+    dispatcher_read_failure_backoff_max_ms: int = setting(
+        60_000, "dispatcherReadFailureBackoffMaxTimeInMs"
+    )
+    ttl_duration_default_s: int = setting(0, "ttlDurationDefaultInSeconds", at_least=0)
+    message_expiry_check_interval_s: float = setting(
+        300.0, "messageExpiryCheckIntervalInMinutes", unit=60, at_least=0.001
+    )
     managed_ledger: ManagedLedgerConfig = PULSAR_DEFAULTS
 
     def __post_init__(self) -> None:
-        largest = MAX_PAYLOAD_SIZE - _METADATA_SIZE
-        if not 1 <= self.max_message_size <= largest:
-            raise BKIncorrectParameterException(
-                f"max_message_size is {self.max_message_size}; allowed are 1 to {largest}, which"
-                " fits into an entry"
-            )
-        for name in (
-            "authentication_refresh_check_s",
-            "keep_alive_interval_s",
-            "message_expiry_check_interval_s",
-        ):
-            if getattr(self, name) <= 0:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; allowed are values above 0"
-                )
-        if self.ttl_duration_default_s < 0:
-            raise BKIncorrectParameterException(
-                f"ttl_duration_default_s is {self.ttl_duration_default_s}; allowed are 0, for no"
-                " expiry, and above"
-            )
-        for name in ("default_num_partitions", "max_num_partitions_per_partitioned_topic"):
-            if not 0 <= getattr(self, name) <= _MOST_PARTITIONS:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; allowed are 0 to {_MOST_PARTITIONS}"
-                )
-        first_ms = self.dispatcher_read_failure_backoff_initial_ms
+        check_ranges(self)
         longest_ms = self.dispatcher_read_failure_backoff_max_ms
-        if not 1 <= first_ms <= longest_ms:
-            raise BKIncorrectParameterException(
-                f"dispatcher_read_failure_backoff_initial_ms is {first_ms} and"
-                f" dispatcher_read_failure_backoff_max_ms {longest_ms}; allowed are 1 and above,"
-                " and the first not above the second"
+        if self.dispatcher_read_failure_backoff_initial_ms > longest_ms:
+            raise InvalidSettingException(
+                self,
+                "{dispatcher_read_failure_backoff_initial_ms} and"
+                " {dispatcher_read_failure_backoff_max_ms}; the first must not be above the second",
             )
 
     @property

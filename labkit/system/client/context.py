@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit.system.client.placement.bookie_watcher import BookieWatcher
 from labkit.system.client.protocol.bookie_client import BookieClient
 from labkit.system.metadata.ledger_manager import LedgerManager
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import check_ranges, setting
 from labkit.system.trace.recorder import Recorder
 
 
@@ -32,34 +32,29 @@ class ClientConfig:
     can; when enforced, no ensemble is made that cannot.
     """
 
-    request_timeout_s: float = 5.0
-    speculative_read_timeout_ms: int = 2000
+    request_timeout_s: float = setting(5.0, at_least=0.001)
+    speculative_read_timeout_ms: int = setting(2000, at_least=0)
     delay_ensemble_change: bool = False
-    max_pending_adds: int = 5000
-    bookie_error_threshold: int = 5
+    max_pending_adds: int = setting(5000, at_least=1)
+    bookie_error_threshold: int = setting(5, at_least=1)
     bookie_error_interval_s: float = 60.0
     bookie_quarantine_time_s: float = 1800.0
-    explicit_lac_interval_ms: int = 0
-    add_entry_quorum_timeout_s: float = -1.0
-    max_allowed_ensemble_changes: int = 2**31 - 1
-    min_num_racks_per_write_quorum: int = 0
-    enforce_min_num_racks_per_write_quorum: bool = False
+    explicit_lac_interval_ms: int = setting(0, "bookkeeperExplicitLacIntervalInMills", at_least=0)
+    add_entry_quorum_timeout_s: float = setting(
+        -1.0, "bookkeeper_addEntryQuorumTimeoutSec", at_least=-1
+    )
+    max_allowed_ensemble_changes: int = setting(
+        2**31 - 1, "bookkeeper_maxNumEnsembleChanges", at_least=0
+    )
+    min_num_racks_per_write_quorum: int = setting(
+        0, "bookkeeperClientMinNumRacksPerWriteQuorum", at_least=0
+    )
+    enforce_min_num_racks_per_write_quorum: bool = setting(
+        False, "bookkeeperClientEnforceMinNumRacksPerWriteQuorum"
+    )
 
     def __post_init__(self) -> None:
-        for name, lowest in (
-            ("request_timeout_s", 0.001),
-            ("speculative_read_timeout_ms", 0),
-            ("max_pending_adds", 1),
-            ("explicit_lac_interval_ms", 0),
-            ("bookie_error_threshold", 1),
-            ("add_entry_quorum_timeout_s", -1),
-            ("max_allowed_ensemble_changes", 0),
-            ("min_num_racks_per_write_quorum", 0),
-        ):
-            if getattr(self, name) < lowest:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
-                )
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True)

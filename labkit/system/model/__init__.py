@@ -4,7 +4,7 @@ Nothing here does I/O or keeps state.  Byte formats are declared as data (`layou
 encoders, decoders and the byte views read that one declaration.
 
 Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `length_prefixed`, `wire`,
-`batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `missing_part`; then what names
-bytes for people: `byte_region`, `protobuf_spans`, `ledger_spans`, `message_spans`,
+`batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `settings`, `missing_part`; then
+what names bytes for people: `byte_region`, `protobuf_spans`, `ledger_spans`, `message_spans`,
 `message_location`.  `proto` has the protobuf messages.
 """

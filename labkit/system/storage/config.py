@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 
 MIB = 1024 * 1024
 _OF_BOOKKEEPER = "org.apache.bookkeeper.bookie."
@@ -26,70 +26,47 @@ class StorageConfig:
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
-    journal_format_version_to_write: int = 6
-    file_info_format_version_to_write: int = 1
-    journal_max_size_mb: int = 2048
-    journal_pre_alloc_size_mb: int = 16
-    journal_alignment_size: int = 512
-    journal_max_backups: int = 5
-    journal_max_memory_size_mb: int = 64
-    journal_flush_when_queue_empty: bool = True
-    journal_max_group_wait_ms: int = 2
-    journal_buffered_writes_threshold: int = 512 * 1024
-    journal_buffered_entries_threshold: int = 0
-    skip_list_size_limit: int = 64 * MIB
-    log_size_limit: int = 1024 * MIB
-    entry_log_per_ledger_enabled: bool = False
-    maximum_number_of_active_entry_logs: int = 500
-    page_size: int = 8192
-    page_limit: int = -1
-    open_file_limit: int = 512
-    ledger_storage_class: str = _OF_BOOKKEEPER + _LEDGER_STORAGES[0]
+    journal_format_version_to_write: int = setting(6, "journalFormatVersionToWrite")
+    file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
+    journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
+    journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
+    # At most half of the smallest preallocation, whose last block is written first.
+    journal_alignment_size: int = setting(
+        512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
+    )
+    journal_max_backups: int = setting(5, "journalMaxBackups", at_least=0)
+    journal_max_memory_size_mb: int = setting(64, "journalMaxMemorySizeMb", at_least=1)
+    journal_flush_when_queue_empty: bool = setting(True, "journalFlushWhenQueueEmpty")
+    journal_max_group_wait_ms: int = setting(2, "journalMaxGroupWaitMSec", at_least=0)
+    journal_buffered_writes_threshold: int = setting(
+        512 * 1024, "journalBufferedWritesThreshold", at_least=0
+    )
+    journal_buffered_entries_threshold: int = setting(
+        0, "journalBufferedEntriesThreshold", at_least=0
+    )
+    skip_list_size_limit: int = setting(64 * MIB, "skipListSizeLimit", at_least=1)
+    log_size_limit: int = setting(1024 * MIB, "logSizeLimit", at_least=2048, at_most=1024 * MIB)
+    entry_log_per_ledger_enabled: bool = setting(False, "entryLogPerLedgerEnabled")
+    maximum_number_of_active_entry_logs: int = setting(
+        500, "maximumNumberOfActiveEntryLogs", at_least=1
+    )
+    page_size: int = setting(8192, "pageSize", at_least=8, multiple_of=8)
+    page_limit: int = setting(-1, "pageLimit", at_least=1, or_else=-1)
+    open_file_limit: int = setting(512, "openFileLimit", at_least=1)
+    ledger_storage_class: str = setting(_OF_BOOKKEEPER + _LEDGER_STORAGES[0], "ledgerStorageClass")
 
     def __post_init__(self) -> None:
-        for name, lowest in (
-            ("journal_max_size_mb", 1),
-            ("journal_pre_alloc_size_mb", 1),
-            ("journal_max_backups", 0),
-            ("journal_max_memory_size_mb", 1),
-            ("skip_list_size_limit", 1),
-            ("open_file_limit", 1),
-            ("maximum_number_of_active_entry_logs", 1),
-            ("journal_max_group_wait_ms", 0),
-            ("journal_buffered_writes_threshold", 0),
-            ("journal_buffered_entries_threshold", 0),
-        ):
-            if getattr(self, name) < lowest:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
-                )
+        check_ranges(self)
         versions = self.journal_format_version_to_write, self.file_info_format_version_to_write
         if versions not in ((4, 0), (5, 0), (6, 1)):
-            raise BKIncorrectParameterException(
-                f"journal_format_version_to_write is {versions[0]} and"
-                f" file_info_format_version_to_write {versions[1]}; allowed are 4 or 5 with 0, and"
-                " 6 with 1: only those two keep an explicit LAC"
-            )
-        # At most half of the smallest preallocation, whose last block is written first.
-        if not 512 <= self.journal_alignment_size <= MIB // 2 or self.journal_alignment_size % 512:
-            raise BKIncorrectParameterException(
-                f"journal_alignment_size is {self.journal_alignment_size};"
-                " it must be a multiple of 512 between 512 and 524288"
-            )
-        if not 2048 <= self.log_size_limit <= 1024 * MIB:
-            raise BKIncorrectParameterException(
-                f"log_size_limit is {self.log_size_limit}; it must lie between 2 KiB and 1 GiB"
-            )
-        if self.page_limit < 1 and self.page_limit != -1:
-            raise BKIncorrectParameterException(
-                f"page_limit is {self.page_limit}; it must be at least 1, or -1 for the default"
-            )
-        if self.page_size < 8 or self.page_size % 8:
-            raise BKIncorrectParameterException(
-                f"page_size is {self.page_size}; it must be a multiple of 8"
+            raise InvalidSettingException(
+                self,
+                "{journal_format_version_to_write} and {file_info_format_version_to_write}; allowed"
+                " are 4 or 5 with 0, and 6 with 1: only those two keep an explicit LAC",
             )
         if self.ledger_storage_class not in (_OF_BOOKKEEPER + name for name in _LEDGER_STORAGES):
-            raise BKIncorrectParameterException(
-                f"ledger_storage_class is {self.ledger_storage_class}; labkit has"
-                f" {' and '.join(_LEDGER_STORAGES)} of {_OF_BOOKKEEPER.rstrip('.')}"
+            raise InvalidSettingException(
+                self,
+                f"{{ledger_storage_class}}; labkit has {' and '.join(_LEDGER_STORAGES)} of"
+                f" {_OF_BOOKKEEPER.rstrip('.')}",
             )

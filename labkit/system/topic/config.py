@@ -5,21 +5,13 @@ In Pulsar: `managed-ledger/.../ManagedLedgerConfig.java`, `conf/broker.conf`.
 
 from dataclasses import dataclass
 
-from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.model.ledger import check_quorums
+from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 
-_MINUTE_MS = 60 * 1000
+_SECOND_MS = 1000
+_MINUTE_MS = 60 * _SECOND_MS
+_MIB = 1024 * 1024
 _HOUR_MS = 60 * _MINUTE_MS
 UNLIMITED = -1
-
-_LOWEST = {
-    "min_ledger_age_ms": 0,
-    "retention_time_ms": UNLIMITED,
-    "retention_size_bytes": UNLIMITED,
-    "cursor_persist_interval_ms": 0,
-    "entry_cache_size_bytes": 0,
-}
-"""The lowest value of a setting; of all others it is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +36,51 @@ class ManagedLedgerConfig:
     of its range.
     """
 
-    ensemble_size: int = 3
-    write_quorum: int = 3
-    ack_quorum: int = 2
-    max_entries_per_ledger: int = 50_000
-    max_ledger_size_bytes: int = 2048 * 1024 * 1024
-    max_ledger_age_ms: int = 4 * _HOUR_MS
-    min_ledger_age_ms: int = 0
-    retention_time_ms: int = UNLIMITED
-    retention_size_bytes: int = UNLIMITED
-    check_interval_ms: int = 2 * _MINUTE_MS
-    cursor_persist_interval_ms: int = 1000
-    max_entries_per_cursor_ledger: int = 50_000
-    max_cursor_ledger_age_ms: int = 4 * _HOUR_MS
-    max_ranges_stored: int = 10_000
-    max_ranges_in_node: int = 1000
-    entry_cache_size_bytes: int = 16 * 1024 * 1024
+    ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")
+    write_quorum: int = setting(3, "managedLedgerDefaultWriteQuorum")
+    ack_quorum: int = setting(2, "managedLedgerDefaultAckQuorum")
+    max_entries_per_ledger: int = setting(50_000, "managedLedgerMaxEntriesPerLedger", at_least=1)
+    max_ledger_size_bytes: int = setting(
+        2048 * _MIB, "managedLedgerMaxSizePerLedgerMbytes", unit=_MIB, at_least=1
+    )
+    max_ledger_age_ms: int = setting(
+        4 * _HOUR_MS, "managedLedgerMaxLedgerRolloverTimeMinutes", unit=_MINUTE_MS, at_least=1
+    )
+    min_ledger_age_ms: int = setting(
+        0, "managedLedgerMinLedgerRolloverTimeMinutes", unit=_MINUTE_MS, at_least=0
+    )
+    retention_time_ms: int = setting(
+        UNLIMITED, "defaultRetentionTimeInMinutes", unit=_MINUTE_MS, at_least=UNLIMITED
+    )
+    retention_size_bytes: int = setting(
+        UNLIMITED, "defaultRetentionSizeInMB", unit=_MIB, at_least=UNLIMITED
+    )
+    check_interval_ms: int = setting(
+        2 * _MINUTE_MS, "retentionCheckIntervalInSeconds", unit=_SECOND_MS, at_least=1
+    )
+    cursor_persist_interval_ms: int = setting(1000, at_least=0)
+    max_entries_per_cursor_ledger: int = setting(
+        50_000, "managedLedgerCursorMaxEntriesPerLedger", at_least=1
+    )
+    max_cursor_ledger_age_ms: int = setting(
+        4 * _HOUR_MS, "managedLedgerCursorRolloverTimeInSeconds", unit=_SECOND_MS, at_least=1
+    )
+    max_ranges_stored: int = setting(10_000, "managedLedgerMaxUnackedRangesToPersist", at_least=1)
+    max_ranges_in_node: int = setting(
+        1000, "managedLedgerMaxUnackedRangesToPersistInMetadataStore", at_least=1
+    )
+    entry_cache_size_bytes: int = setting(
+        16 * _MIB, "managedLedgerCacheSizeMB", unit=_MIB, at_least=0
+    )
 
     def __post_init__(self) -> None:
-        check_quorums(self.ensemble_size, self.write_quorum, self.ack_quorum)
-        for name in self.__slots__:
-            lowest = _LOWEST.get(name, 1)
-            if getattr(self, name) < lowest:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
-                )
+        if not self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
+            raise InvalidSettingException(
+                self,
+                "{ensemble_size}, {write_quorum} and {ack_quorum}; allowed is {ensemble_size.name}"
+                " >= {write_quorum.name} >= {ack_quorum.name} >= 1",
+            )
+        check_ranges(self)
 
 
 PULSAR_DEFAULTS = ManagedLedgerConfig(

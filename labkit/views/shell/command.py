@@ -32,9 +32,9 @@ from labkit.views.shell.rebuild import rebuild_index, write_index
 from labkit.views.shell.records import ConsistencyReport, Damage, LastMark, StoredEntry
 from labkit.views.shell.xray import file_spans
 from labkit.worlds.live.disk import RealDisk
-from labkit.worlds.live.host.os_error_advice import explained
+from labkit.worlds.live.host.os_error_advice import with_advice
 from labkit.worlds.live.host.printable import printable
-from labkit.worlds.live.host.safe_output import complain
+from labkit.worlds.live.host.safe_output import print_error
 
 _DECIMAL, _HEXADECIMAL = 10, 16
 _CRC32C_SIZE = 4
@@ -48,9 +48,9 @@ def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
             _print(value, arguments, say)
             for problem in _problems_of(value):
                 problems += 1
-                complain(f"labkit: {problem}")
+                print_error(f"labkit: {problem}")
     except (LabkitError, OSError) as error:
-        complain(f"labkit: {explained(error)}")
+        print_error(f"labkit: {with_advice(error)}")
         return 1
     return 1 if problems else 0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from labkit.system.model.errors import LabkitError
 from labkit.system.storage.disk import Disk, File
 from labkit.worlds.live.disk import OpenFile
-from labkit.worlds.live.host.posix import lock_at_once
+from labkit.worlds.live.host.posix import try_lock
 from labkit.worlds.live.host.regular_files import files_in, is_regular, names_in, open_regular
 
 _CURRENT = "current"
@@ -202,6 +202,6 @@ def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
             if is_regular(lock):
                 file = open_regular(lock, os.O_RDONLY)
                 held.callback(os.close, file)
-                if not lock_at_once(file):
+                if not try_lock(file):
                     raise ShellError(f"{lock.parent} is in use by a bookie; stop it first")
         yield

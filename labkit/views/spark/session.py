@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from labkit.views.spark.shipping import ship_labkit
 from labkit.worlds.live.host.java import find_java
-from labkit.worlds.live.host.own_python import folder_to_name
+from labkit.worlds.live.host.own_python import folder_to_add_to_path
 from labkit.worlds.live.host.posix import require_posix
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _worker_settings(master: str) -> Settings:
     module = "labkit.views.spark.worker_daemon" if forks else "pyspark.daemon"
     settings: Settings = {"spark.python.daemon.module": module}
     if master.startswith("local"):
-        settings["spark.executorEnv.PYTHONPATH"] = folder_to_name() if forks else ""
+        settings["spark.executorEnv.PYTHONPATH"] = folder_to_add_to_path() if forks else ""
     return settings
 
 

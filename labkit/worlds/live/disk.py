@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.live.host.file_system import FileSystem
-from labkit.worlds.live.host.posix import lock_at_once, require_posix, sync_all, sync_data
+from labkit.worlds.live.host.posix import require_posix, sync_all, sync_data, try_lock
 from labkit.worlds.live.host.private import (
     FOLDER_MODE,
     check_others_cannot_replace,
@@ -16,10 +16,10 @@ from labkit.worlds.live.host.private import (
 from labkit.worlds.live.host.regular_files import (
     files_in,
     is_regular,
-    named,
     names_in,
     open_regular,
     refuse_other_than_folders,
+    with_path,
 )
 
 CURRENT = "current"
@@ -43,7 +43,7 @@ def hold_directory(directory: Path) -> None:
     close_to_others(current)
     # Never closed on purpose: the lock lasts as long as the descriptor.
     fd = open_regular(directory / "lock", os.O_RDWR | os.O_CREAT)
-    if not lock_at_once(fd):
+    if not try_lock(fd):
         os.close(fd)
         raise FolderInUseError(f"{directory} is in use by another bookie process")
 
@@ -62,14 +62,18 @@ class OpenFile:
         self._fd = open_regular(path, flags)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
         try:
-            return _read_all(self._fd, offset, size)
+            data = os.pread(self._fd, size, offset)
+            while 0 < len(data) < size:
+                more = os.pread(self._fd, size - len(data), offset + len(data))
+                if not more:
+                    break
+                data += more
         except OSError as error:
-            raise named(error, self._path) from error
+            raise with_path(error, self._path) from error
+        return data
 
     def size(self) -> int:
-        """Length in bytes."""
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
@@ -83,7 +87,6 @@ class OpenFile:
             return self.size() if error.errno == errno.ENXIO else offset
 
     def close(self) -> None:
-        """Release the file."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -99,7 +102,6 @@ class RealFile(OpenFile):
         super().__init__(path, flags | os.O_RDWR)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write all of `data` at `offset`."""
         rest = memoryview(data)
         try:
             while rest:
@@ -107,29 +109,18 @@ class RealFile(OpenFile):
                 rest = rest[written:]
                 offset += written
         except OSError as error:
-            raise named(error, self._path) from error
+            raise with_path(error, self._path) from error
 
     def sync(self) -> None:
         """Sync the data, and the metadata needed to read it, to the device."""
         try:
             sync_data(self._fd)
         except OSError as error:
-            raise named(error, self._path) from error
-
-
-def _read_all(fd: int, offset: int, size: int) -> bytes:
-    """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-    data = os.pread(fd, size, offset)
-    while 0 < len(data) < size:
-        more = os.pread(fd, size - len(data), offset + len(data))
-        if not more:
-            break
-        data += more
-    return data
+            raise with_path(error, self._path) from error
 
 
 class RealDisk:
-    """One configured directory, made if it is missing.
+    """One configured directory, made if it is missing; its methods are those of `Disk`.
 
     Raises the operating system's `OSError` with the path, `StorageDamagedException` for a name that
     is not a regular file's, such as a FIFO's, and `MissingPart` on Windows.
@@ -145,7 +136,6 @@ class RealDisk:
         self._prefix = f"{root}/"
 
     def create(self, path: str) -> RealFile:
-        """Create an empty file, replacing any file of that name."""
         name = self._prefix + path
         folder = name.rpartition("/")[0]
         if not os.path.isdir(folder):
@@ -166,43 +156,33 @@ class RealDisk:
             _sync_folder(above)
 
     def open(self, path: str) -> RealFile:
-        """An existing file."""
         return RealFile(self._prefix + path, 0)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file of that name."""
         return is_regular(self._prefix + path)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
         return names_in(self.root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end with `suffix`, sorted; none without the folder."""
         return files_in(self.root / folder, suffix)
 
     def path(self, name: str) -> str:
-        """The full path of a file or folder of this directory."""
         return str(self.root / name)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file a new name in one step."""
         os.rename(self._prefix + old, self._prefix + new)
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
         os.remove(self.root / path)
 
     def sync_folder(self, folder: str) -> None:
-        """Sync the folder's list of names to the device."""
         _sync_folder(self.root / folder)
 
     def sync_whole(self) -> bool:
-        """Sync its whole file system; False where that is not available."""
         return self._file_system.sync()
 
     def usage(self) -> float:
-        """The used share of the file system, 0 to 1."""
         found = os.statvfs(self.root)
         return 1 - found.f_bavail / found.f_blocks if found.f_blocks else 1.0
 
@@ -230,6 +210,6 @@ def _sync_folder(folder: Path) -> None:
     try:
         sync_all(fd)
     except OSError as error:
-        raise named(error, folder) from error
+        raise with_path(error, folder) from error
     finally:
         os.close(fd)

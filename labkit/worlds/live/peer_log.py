@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from labkit.worlds.live.host.safe_output import complain
+from labkit.worlds.live.host.safe_output import print_error
 
 LINES = 20
 PERIOD_S = 10.0
@@ -32,7 +32,7 @@ class PeerLog(logging.Handler):
         self,
         name: str,
         clock_s: Callable[[], float],
-        write: Callable[[str], object] = complain,
+        write: Callable[[str], object] = print_error,
     ) -> None:
         """`name` is the server's name."""
         super().__init__(logging.INFO)
@@ -40,21 +40,21 @@ class PeerLog(logging.Handler):
         self._clock_s = clock_s
         self._write = write
         self._period_ends_s = 0.0
-        self._left = self._unsaid = 0
+        self._left = self._suppressed = 0
 
     def __call__(self, line: str) -> None:
         """Write the text as one line, unless there were too many lines."""
         now = self._clock_s()
         if now >= self._period_ends_s:
-            unsaid, self._unsaid = self._unsaid, 0
+            suppressed, self._suppressed = self._suppressed, 0
             self._period_ends_s, self._left = now + PERIOD_S, LINES
-            if unsaid:
-                self._say(f"{unsaid} more lines of this kind")
+            if suppressed:
+                self._say(f"{suppressed} more lines of this kind")
         if self._left:
             self._left -= 1
             self._say(line)
         else:
-            self._unsaid += 1
+            self._suppressed += 1
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by a logger.  A traceback would be many lines, so only its end is written."""

@@ -24,14 +24,13 @@ a connection and a thread hold back; nothing bounds all connections together.
 
 import asyncio
 import logging
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Protocol
 
-from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.model.settings import check_ranges, setting
 from labkit.system.model.wire import MAX_FRAME_SIZE
 from labkit.worlds.live.host.heap import give_back_freed_memory
 
@@ -59,24 +58,19 @@ class PeerLimits:
     largest_frame: the bytes of the largest frame that is accepted, with its length word; 1024 to
         5 MiB, which is the largest that labkit's own clients send and accept.
 
+    BookKeeper has no limits over all connections, so two of the keys are labkit's own.
+
     Raises `BKIncorrectParameterException` for a value out of its range.
     """
 
-    most_connections: int = 1000
-    most_memory_mb: int = 128
-    largest_frame: int = MAX_FRAME_SIZE
+    most_connections: int = setting(1000, "labkitMaxConnections", at_least=1)
+    most_memory_mb: int = setting(128, "labkitPeerMemoryMB", at_least=4 * MAX_FRAME_SIZE // _MIB)
+    largest_frame: int = setting(
+        MAX_FRAME_SIZE, "nettyMaxFrameSizeBytes", at_least=1024, at_most=MAX_FRAME_SIZE
+    )
 
     def __post_init__(self) -> None:
-        for name, value, least, most in (
-            ("most_connections", self.most_connections, 1, sys.maxsize),
-            ("most_memory_mb", self.most_memory_mb, 4 * MAX_FRAME_SIZE // _MIB, sys.maxsize),
-            ("largest_frame", self.largest_frame, 1024, MAX_FRAME_SIZE),
-        ):
-            if not least <= value <= most:
-                at_most = f", and at most {most}" if most < sys.maxsize else ""
-                raise BKIncorrectParameterException(
-                    f"{name} is {value}; it must be at least {least}{at_most}"
-                )
+        check_ranges(self)
 
 
 class PeerProgress:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authentication import Identity
 from labkit.system.model.proto.pulsar_pb2 import ServerError
+from labkit.system.model.settings import setting
 
 METHOD = "token"
 _ELSEWHERE: Any = dict.fromkeys(
@@ -36,10 +37,10 @@ class TokenSettings:
 
     key: bytes | RSAPublicKey | EllipticCurvePublicKey
     algorithms: tuple[str, ...]
-    auth_claim: str = "sub"
-    audience_claim: str = ""
-    audience: str = ""
-    allowed_clock_skew_s: int = 0
+    auth_claim: str = setting("sub", "tokenAuthClaim")
+    audience_claim: str = setting("", "tokenAudienceClaim")
+    audience: str = setting("", "tokenAudience")
+    allowed_clock_skew_s: int = setting(0, "tokenAllowedClockSkewSeconds")
 
 
 class TokenAuthentication:

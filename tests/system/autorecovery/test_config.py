@@ -72,7 +72,7 @@ def test_each_setting_is_taken_down_to_its_lowest_value_and_not_below(
     taken: dict[str, Any] = {name: lowest}
     assert getattr(AutoRecoveryConfig(**taken), name) == lowest
     refused: dict[str, Any] = {name: lowest - 1}
-    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {lowest - 1}; allowed is"):
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {lowest - 1}; it must be"):
         AutoRecoveryConfig(**refused)
 
 

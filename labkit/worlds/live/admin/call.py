@@ -49,7 +49,7 @@ class Binary:
     body: bytes
 
 
-class Text(str):
+class PlainText(str):
     """An answer in plain text."""
 
 
@@ -104,7 +104,7 @@ class Call:
         """Whether the query string sets the flag to true."""
         return self.options.get(name, "").lower() == "true"
 
-    async def be_owner(self, topic: str) -> None:
+    async def require_owner(self, topic: str) -> None:
         """Serve the topic, or redirect the request to its owner."""
         found = await self.broker.find(topic, authoritative=self.flag("authoritative"))
         if found[0].broker_id != self.broker.address.broker_id:
@@ -112,7 +112,7 @@ class Call:
 
     async def open_topic(self) -> BrokerTopic:
         """The topic that the path names, served by this broker; it must exist."""
-        await self.be_owner(self.topic)
+        await self.require_owner(self.topic)
         if self.topic not in await topics_of(self.broker.store, self.namespace):
             raise BrokerError(ServerError.TopicNotFound, f"there is no topic {self.topic}")
         return await self.broker.topic(self.topic)

@@ -3,6 +3,8 @@
 In Pulsar: `broker/admin/v2/Clusters.java`, `Tenants.java`, `Brokers.java`, `Bookies.java`.
 """
 
+from http import HTTPStatus
+
 from labkit import __version__
 from labkit.system.broker.errors import BrokerError, refused_names
 from labkit.system.broker.tenants import (
@@ -22,12 +24,10 @@ from labkit.worlds.live.admin.call import (
     BadRequestError,
     Call,
     ElsewhereError,
+    PlainText,
     Routes,
     StatusError,
-    Text,
 )
-
-_PRECONDITION_FAILED = 412
 
 # Clusters
 
@@ -90,11 +90,13 @@ async def _tenant_info(call: Call) -> TenantInfo:
     known = await clusters(call.broker.store)
     if not allowed or not set(allowed) <= set(known):
         raise StatusError(
-            _PRECONDITION_FAILED,
+            HTTPStatus.PRECONDITION_FAILED,
             f"allowedClusters is {allowed}; expected at least one of {', '.join(known)}",
         )
     if any(role != role.strip() for role in roles):
-        raise StatusError(_PRECONDITION_FAILED, "a role must not begin or end with a space")
+        raise StatusError(
+            HTTPStatus.PRECONDITION_FAILED, "a role must not begin or end with a space"
+        )
     return new_tenant(roles, allowed)
 
 
@@ -106,11 +108,11 @@ async def _brokers(call: Call) -> object:
 
 
 async def _version(_: Call) -> object:
-    return Text(f"labkit-{__version__}")
+    return PlainText(f"labkit-{__version__}")
 
 
 async def _ready(_: Call) -> object:
-    return Text("ok")
+    return PlainText("ok")
 
 
 async def _health(call: Call) -> object:
@@ -123,7 +125,7 @@ async def _health(call: Call) -> object:
             f"{found} bookies take writes, and a ledger needs {needed}"
             " (managedLedgerDefaultEnsembleSize)",
         )
-    return Text("ok")
+    return PlainText("ok")
 
 
 async def _owned_namespaces(call: Call) -> object:
@@ -143,7 +145,7 @@ async def _bookies(call: Call) -> object:
     return {"bookies": [{"bookieId": name} for name in sorted(names)]}
 
 
-_OTHER_QUESTIONS = (
+_OTHER_REQUESTS = (
     "backlog-quota-check|configuration|health|internal-configuration|leaderBroker|ready|shutdown"
     "|version"
 )
@@ -165,7 +167,7 @@ CLUSTER_ROUTES: Routes = {
     "/admin/v2/brokers/version": {"GET": _version},
     "/admin/v2/brokers/ready": {"GET": _ready},
     "/admin/v2/brokers/health": {"GET": _health},
-    f"/admin/v2/brokers/(?!(?:{_OTHER_QUESTIONS})$)([^/]+)": {"GET": _brokers},
+    f"/admin/v2/brokers/(?!(?:{_OTHER_REQUESTS})$)([^/]+)": {"GET": _brokers},
     "/admin/v2/brokers/(?!configuration/)([^/]+)/([^/]+)/ownedNamespaces": {
         "GET": _owned_namespaces
     },

@@ -31,15 +31,15 @@ from labkit.worlds.live.admin.call import (
     Binary,
     Call,
     ElsewhereError,
+    PlainText,
     StatusError,
-    Text,
     decode_body,
     not_supported,
 )
 from labkit.worlds.live.admin.clusters import CLUSTER_ROUTES
 from labkit.worlds.live.admin.csrf import foreign_page, is_json
-from labkit.worlds.live.admin.namespaces import NAMESPACE_QUESTIONS, NAMESPACE_ROUTES
-from labkit.worlds.live.admin.topics import TOPIC_QUESTIONS, TOPIC_ROUTES
+from labkit.worlds.live.admin.namespaces import CLIENT_NAMESPACE_REQUESTS, NAMESPACE_ROUTES
+from labkit.worlds.live.admin.topics import CLIENT_TOPIC_REQUESTS, TOPIC_ROUTES
 
 _STATUS = {
     ServerError.AuthenticationError: 401,
@@ -74,34 +74,33 @@ class _WithExactNames(HTTPHeaders):
         self._exact = exact
 
     def get_all(self) -> Iterator[tuple[str, str]]:
-        """Called by tornado to write them."""
         yield from super().get_all()
         yield from self._exact
 
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """A request.  Its body is kept up to the limit; the rest is read and dropped."""
+    """A request; tornado calls methods that have no docstring.
+
+    The body is kept up to the limit; the rest is read and dropped.
+    """
 
     reason = ""
     """The reason why the request is refused."""
 
     def initialize(self, broker: Broker) -> None:
-        """Called by tornado for each request."""
         self.broker = broker
 
     def prepare(self) -> None:
-        """Called by tornado when the request's headers have arrived."""
         self._body = bytearray()
         self._is_too_large = False
         self._foreign = foreign_page(self.request, self.broker.address.web_url)
 
     def data_received(self, chunk: bytes) -> None:
-        """Called by tornado for each part of the body."""
         self._is_too_large |= len(self._body) + len(chunk) > LARGEST_BODY
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
-    def is_refused(self) -> bool:
+    def refuse_if_invalid(self) -> bool:
         """Refuse a request that is too large, or that a foreign page may have sent."""
         if self._foreign:
             self.refuse(403, self._foreign)
@@ -121,20 +120,18 @@ class _Handler(RequestHandler):
         self.answer(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Called by tornado for a request that it refuses, or that ends in an unforeseen error."""
         error = kwargs.get("exc_info", (None, None))[1]
         said = error.get_message() if isinstance(error, HTTPError) else ""
         self.refuse(status_code, said or HTTPStatus(status_code).phrase)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Called by tornado for an error; a refusal gets its line at the end of the request."""
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
     def answer(self, status: int, answer: object) -> None:
         """Answer in JSON, in plain text, or with a message; None: without a body."""
         self.set_status(status)
-        if isinstance(answer, Text):
+        if isinstance(answer, PlainText):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
             self.finish(answer)
         elif isinstance(answer, Binary):
@@ -146,7 +143,7 @@ class _Handler(RequestHandler):
             self.finish(json.dumps(answer))
 
 
-class _Route(_Handler):
+class _RouteHandler(_Handler):
     """One path."""
 
     def initialize(  # type: ignore[override]
@@ -156,7 +153,6 @@ class _Route(_Handler):
         actions: Mapping[str, Action],
         for_super_users: bool,
     ) -> None:
-        """Called by tornado for each request."""
         super().initialize(broker)
         self.pattern = pattern
         self.actions = actions
@@ -164,7 +160,7 @@ class _Route(_Handler):
 
     async def _serve(self, *_: str) -> None:
         method = self.request.method or ""
-        if self.is_refused():
+        if self.refuse_if_invalid():
             return
         try:
             role = self._authenticate()
@@ -196,9 +192,9 @@ class _Route(_Handler):
         authorization = self.broker.authorization
         if authorization is None:
             return
-        if action in TOPIC_QUESTIONS:
+        if action in CLIENT_TOPIC_REQUESTS:
             await authorization.check_topic(role, call.topic, (PRODUCE, CONSUME))
-        elif action in NAMESPACE_QUESTIONS:
+        elif action in CLIENT_NAMESPACE_REQUESTS:
             await authorization.check_namespace(role, call.namespace, CONSUME)
         elif self.for_super_users:
             authorization.check_super_user(role)
@@ -228,11 +224,11 @@ class _Route(_Handler):
         return f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
 
 
-class _NoRoute(_Handler):
+class _UnknownPathHandler(_Handler):
     """Any other path: one of Pulsar's that is not supported, or one that Pulsar does not have."""
 
     def _refuse(self) -> None:
-        if not self.is_refused():
+        if not self.refuse_if_invalid():
             # Never 404, which tells a client that a topic or a namespace is missing.
             what = f"{self.request.method} {shortened(self.request.path)}"
             refusal = not_supported(what)
@@ -252,7 +248,7 @@ def _status(error: LabkitError) -> int:
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
     """The paths, served on a broker's behalf; `log` gets a line for each refused request."""
 
-    def tell(handler: RequestHandler) -> None:
+    def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()
         if 400 <= status < 500 or status == HTTPStatus.NOT_IMPLEMENTED:
             request = handler.request
@@ -262,14 +258,14 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
 
     def route(
         path: str, actions: Mapping[str, Action], *, for_super_users: bool = False
-    ) -> tuple[str, type[_Route], dict[str, object]]:
+    ) -> tuple[str, type[_RouteHandler], dict[str, object]]:
         arguments = {
             "broker": broker,
             "pattern": re.compile(path),
             "actions": actions,
             "for_super_users": for_super_users,
         }
-        return path, _Route, arguments
+        return path, _RouteHandler, arguments
 
     routes = [
         *(route(path, actions) for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()),
@@ -277,7 +273,7 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
     ]
     return Application(
         routes,
-        default_handler_class=_NoRoute,
+        default_handler_class=_UnknownPathHandler,
         default_handler_args={"broker": broker},
-        log_function=tell,
+        log_function=log_refusal,
     )

@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, TypeGuard
 
 from labkit.system.broker.errors import BrokerError
@@ -27,11 +28,8 @@ from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadat
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.messages import split_entry
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
-from labkit.worlds.live.admin.partitions import NOT_FOUND, check_not_partitioned
+from labkit.worlds.live.admin.partitions import check_not_partitioned
 
-_PRECONDITION_FAILED = 412
-_TOO_LARGE = 413
-_DAMAGED = 500
 _LARGEST_PAYLOAD = 64 * 1024 * 1024
 _PREFIX = "X-Pulsar-"
 
@@ -79,7 +77,7 @@ async def _peek(call: Call) -> object:
         topic = await call.open_topic()
         subscription = topic.subscriptions.find(call.subscription)
     except BrokerError as error:
-        raise StatusError(_PRECONDITION_FAILED, str(error)) from None
+        raise StatusError(HTTPStatus.PRECONDITION_FAILED, str(error)) from None
     position = nth_unacknowledged(topic.ledger, subscription.cursor, count)
     return await _message(topic, position)
 
@@ -94,7 +92,7 @@ async def _examine(call: Call) -> object:
     chain = topic.ledger.chain
     total = chain.entry_count(chain.start, chain.end)
     if not total:
-        raise StatusError(_PRECONDITION_FAILED, f"{call.topic} has no messages")
+        raise StatusError(HTTPStatus.PRECONDITION_FAILED, f"{call.topic} has no messages")
     nth = count if start == "earliest" else total - count + 1
     return await _message(topic, chain.nth_after(chain.start, nth) if nth > 0 else None)
 
@@ -163,15 +161,15 @@ def _number(call: Call, name: str, default: int) -> int:
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
     """The entry at the position.  Raises `StatusError` if there is none."""
     if position is None or topic.ledger.chain.first_from(position) != position:
-        raise StatusError(NOT_FOUND, "Message not found")
+        raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")
     stored = await topic.ledger.read(position, 1, 1)
     if not stored or stored[0].position != position:
-        raise StatusError(NOT_FOUND, "Message not found")  # It was trimmed meanwhile.
+        raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")  # It was trimmed meanwhile.
     data = stored[0].data
     try:
         metadata, payload = split_entry(data, *position)
     except BKDigestMatchException as error:
-        raise StatusError(_DAMAGED, str(error)) from None
+        raise StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
     # The whole entry, without the metadata: so Pulsar has it.
     size = len(data) - metadata.ByteSize()
     payload = _decompressed(metadata, payload, position)
@@ -190,12 +188,15 @@ def _decompressed(metadata: MessageMetadata, payload: bytes, position: Position)
     size = metadata.uncompressed_size
     if size > _LARGEST_PAYLOAD:
         raise StatusError(
-            _TOO_LARGE, f"the message has {size} bytes; at most {_LARGEST_PAYLOAD} are answered"
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the message has {size} bytes; at most {_LARGEST_PAYLOAD} are answered",
         )
     try:
         return decompressed(metadata.compression, payload, size)
     except DecompressionError as error:
-        raise StatusError(_DAMAGED, f"message {position[0]}:{position[1]}: {error}") from None
+        raise StatusError(
+            HTTPStatus.INTERNAL_SERVER_ERROR, f"message {position[0]}:{position[1]}: {error}"
+        ) from None
 
 
 def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:

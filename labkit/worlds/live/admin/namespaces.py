@@ -3,6 +3,8 @@
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NonPersistentTopics.java`.
 """
 
+from http import HTTPStatus
+
 from labkit.system.broker.namespaces import partitioned_topics_of, topics_of
 from labkit.system.broker.policies import check_namespace_exists, namespace_policies
 from labkit.system.broker.tenants import (
@@ -21,12 +23,8 @@ from labkit.worlds.live.admin.call import (
     StatusError,
     not_supported,
 )
-from labkit.worlds.live.admin.partitions import ask
+from labkit.worlds.live.admin.partitions import forward
 from labkit.worlds.live.admin.policies import POLICY_ROUTES, policies_of
-
-_FORBIDDEN = 403
-_NOT_ALLOWED = 405
-_PRECONDITION_FAILED = 412
 
 
 async def _namespaces(call: Call) -> object:
@@ -65,7 +63,7 @@ def _check_clusters(call: Call, clusters: object) -> None:
         raise BadRequestError(f'the clusters are a list: ["{mine}"]')
     if others := sorted({str(name) for name in clusters} - {mine}):
         raise StatusError(
-            _FORBIDDEN,
+            HTTPStatus.FORBIDDEN,
             f"replication to {', '.join(others)}: geo-replication is not supported here, and this"
             f" cluster is {mine}",
         )
@@ -74,7 +72,8 @@ def _check_clusters(call: Call, clusters: object) -> None:
 async def _delete(call: Call) -> None:
     if call.flag("force"):
         raise StatusError(
-            _NOT_ALLOWED, "namespaces are not deleted by force; delete their topics first"
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "namespaces are not deleted by force; delete their topics first",
         )
     await delete_namespace(call.broker.store, call.namespace)
 
@@ -122,7 +121,7 @@ async def _unload(call: Call) -> None:
     """Unload every bundle, each at its owner."""
     await check_namespace_exists(call.broker.store, call.namespace)
     for bundle in BUNDLE_RANGES:
-        answer = await ask(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")
+        answer = await forward(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")
         if isinstance(answer, StatusError):
             raise answer
 
@@ -132,7 +131,7 @@ async def _unload_bundle(call: Call) -> None:
     await check_namespace_exists(call.broker.store, call.namespace)
     if call.names[2] not in BUNDLE_RANGES:
         raise StatusError(
-            _PRECONDITION_FAILED,
+            HTTPStatus.PRECONDITION_FAILED,
             f"{call.names[2]} is not a bundle of {call.namespace}; expected one of"
             f" {', '.join(BUNDLE_RANGES)}",
         )
@@ -146,7 +145,7 @@ async def _unload_bundle(call: Call) -> None:
     await call.broker.unload_bundle(bundle)
 
 
-NAMESPACE_QUESTIONS = (_topics,)
+CLIENT_NAMESPACE_REQUESTS = (_topics,)
 """Requests that a client sends before it consumes."""
 
 _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"

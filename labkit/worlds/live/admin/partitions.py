@@ -9,6 +9,7 @@ In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 import asyncio
 import json
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,11 +23,6 @@ _TIMEOUT_S = 60.0
 _AT_ONCE = 8
 _BEFORE_REST = 7
 """Parts of the path up to the topic, among them an empty one in front of the first slash."""
-
-NOT_FOUND = 404
-CONFLICT = 409
-_NOT_ALLOWED = 405
-_UNAVAILABLE = 503
 
 
 async def all_partitions(call: Call) -> range:
@@ -44,13 +40,13 @@ async def check_not_partitioned(call: Call, what: str) -> None:
     """Raises `StatusError` for a partitioned topic: the request makes sense for a partition."""
     if await all_partitions(call):
         raise StatusError(
-            _NOT_ALLOWED,
+            HTTPStatus.METHOD_NOT_ALLOWED,
             f"{call.topic} is partitioned: {what} one of its partitions,"
             f" such as {partition_name(call.topic, 0)}",
         )
 
 
-async def ask_partitions(
+async def forward_to_partitions(
     call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
 ) -> dict[int, Any]:
     """Send the request about each partition, or one with this method and this rest of the path.
@@ -61,12 +57,12 @@ async def ask_partitions(
     if rest is None:
         rest = "/".join(call.path.split("/")[_BEFORE_REST:])
 
-    async def ask_one(partition: int) -> Any:
+    async def forward_one(partition: int) -> Any:
         async with turns:
             path = f"{_partition_path(call, partition)}/{rest}".rstrip("/")
-            return await ask(call, path, method or call.method)
+            return await forward(call, path, method or call.method)
 
-    answers = await asyncio.gather(*map(ask_one, partitions))
+    answers = await asyncio.gather(*map(forward_one, partitions))
     return dict(zip(partitions, answers, strict=True))
 
 
@@ -76,7 +72,7 @@ def _partition_path(call: Call, partition: int) -> str:
     return f"/admin/v2/persistent/{'/'.join(quote(name, safe='') for name in names)}"
 
 
-async def ask(call: Call, path: str, method: str) -> Any:
+async def forward(call: Call, path: str, method: str) -> Any:
     """Send the request on to the broker that serves the path; a refusal is a `StatusError`."""
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
@@ -95,7 +91,9 @@ async def ask(call: Call, path: str, method: str) -> Any:
     except HTTPClientError as error:
         return StatusError(error.code, _reason(error.response) or f"{path}: {error}")
     except OSError as error:
-        return StatusError(_UNAVAILABLE, f"{path}: its broker is not responding: {error}")
+        return StatusError(
+            HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
+        )
     return json.loads(response.body) if response.body else None
 
 
@@ -105,10 +103,10 @@ def _reason(response: HTTPResponse | None) -> str:
     return str(json.loads(response.body).get("reason", ""))
 
 
-def granted(answers: dict[int, Any], *but: int) -> dict[int, Any]:
+def accepted_answers(answers: dict[int, Any], *but: int) -> dict[int, Any]:
     """Return the answers that are not refusals.
 
-    Raises the first refusal, unless it has one of these statuses and another partition has granted
+    Raises the first refusal, unless it has one of these statuses and another partition has accepted
     the request.
     """
     refusals = [answer for answer in answers.values() if isinstance(answer, StatusError)]
@@ -119,15 +117,15 @@ def granted(answers: dict[int, Any], *but: int) -> dict[int, Any]:
 
 
 def on_each_partition(action: Action, *but: int) -> Action:
-    """The action on a topic, or on each partition that is used; refusals as for `granted`."""
+    """The action on a topic, or on each used partition; `but` as in `accepted_answers`."""
 
     async def act(call: Call) -> object:
         if not (partitions := await all_partitions(call)):
             return await action(call)
         used = await used_partitions(call, partitions)
         if not used:
-            raise StatusError(NOT_FOUND, f"no partition of {call.topic} was used yet")
-        granted(await ask_partitions(call, used), *but)
+            raise StatusError(HTTPStatus.NOT_FOUND, f"no partition of {call.topic} was used yet")
+        accepted_answers(await forward_to_partitions(call, used), *but)
         return None
 
     return act

@@ -9,6 +9,7 @@ In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from labkit.system.broker.policies import (
@@ -41,7 +42,6 @@ from labkit.worlds.live.admin.call import (
 _AUTH = "auth_policies"
 _NAMESPACE_AUTH = "namespace_auth"
 _SUBSCRIPTION_AUTH = "subscription_auth_roles"
-_PRECONDITION_FAILED = 412
 
 
 def _is_number(value: object) -> bool:
@@ -70,7 +70,7 @@ def _message_ttl(body: object) -> object:
         raise BadRequestError("the body is a number of seconds, such as 3600; 0: no expiry")
     if isinstance(body, int) and body < 0:
         raise StatusError(
-            _PRECONDITION_FAILED,
+            HTTPStatus.PRECONDITION_FAILED,
             f"the message TTL is {body}; expected 0 (no expiry) or more seconds",
         )
     return body
@@ -210,10 +210,14 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, name: str, value: list[str] | None) -> None:
-    await change_policy(call.broker.store, call.namespace, _AUTH, partial(_with, kind, name, value))
+    await change_policy(
+        call.broker.store, call.namespace, _AUTH, partial(_changed_permissions, kind, name, value)
+    )
 
 
-def _with(kind: str, name: str, value: list[str] | None, before: Any) -> dict[str, Any]:
+def _changed_permissions(
+    kind: str, name: str, value: list[str] | None, before: Any
+) -> dict[str, Any]:
     """The namespace's `auth_policies` with this value for the role or subscription, or none."""
     policies = {**new_policies("")[_AUTH], **(before or {})}
     changed = {key: each for key, each in policies[kind].items() if key != name}

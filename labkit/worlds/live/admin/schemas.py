@@ -129,7 +129,7 @@ def _part_bytes(document: object) -> bytes:
     return b"" if document == "" else json.dumps(document, separators=(",", ":")).encode()
 
 
-SCHEMA_QUESTIONS = (_schema, _schemas, _version, _metadata)
+CLIENT_SCHEMA_REQUESTS = (_schema, _schemas, _version, _metadata)
 """Requests that a client sends before it produces or consumes."""
 
 _TOPIC = f"/admin/v2/schemas/{TOPIC}"

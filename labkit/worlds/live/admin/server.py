@@ -35,7 +35,7 @@ _LARGEST_HEAD = 64 * 1024
 _MOST_DROPPED = 128 * 1024 * 1024
 
 
-class _Noticed(HTTPMessageDelegate):
+class _CompletionNotifier(HTTPMessageDelegate):
     """Passes a request on, and calls `on_whole` when all of it has arrived."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
@@ -59,10 +59,12 @@ class _Noticed(HTTPMessageDelegate):
 
 
 class AdminServer(HTTPServer):
-    """Serves the paths of `admin_application` within these limits; `admin_server` makes one."""
+    """Serves the paths of `admin_application` within these limits; `admin_server` makes one.
+
+    tornado calls its methods, `start_request` when a connection waits for its next request.
+    """
 
     def initialize(self, *args: object, **kwargs: object) -> None:
-        """Called by tornado in place of a constructor."""
         super().initialize(*args, **kwargs)  # type: ignore[arg-type]
         self._all: dict[IOStream, None] = {}
         self._silent: dict[IOStream, None] = {}
@@ -71,7 +73,6 @@ class AdminServer(HTTPServer):
         """Connections that wait for their next request, oldest first."""
 
     def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
-        """Called by tornado for each connection."""
         if len(self._all) >= MOST_CONNECTIONS:
             displaced = next(iter(self._silent or self._idle), stream)
             self._forget(displaced)
@@ -83,26 +84,24 @@ class AdminServer(HTTPServer):
     def start_request(
         self, server_conn: object, request_conn: HTTPConnection
     ) -> HTTPMessageDelegate:
-        """Called by tornado when a connection waits for a request."""
         assert isinstance(server_conn, HTTP1ServerConnection)
         stream = server_conn.stream
         if stream in self._all and stream not in self._silent:
             self._idle[stream] = None
         delegate = super().start_request(server_conn, request_conn)
-        return _Noticed(delegate, partial(self._serves, stream))
+        return _CompletionNotifier(delegate, partial(self._mark_serving, stream))
 
     def on_close(self, server_conn: object) -> None:
-        """Called by tornado when a connection has ended."""
         assert isinstance(server_conn, HTTP1ServerConnection)
         self._forget(server_conn.stream)
         super().on_close(server_conn)
 
-    def _serves(self, stream: IOStream) -> None:
+    def _mark_serving(self, stream: IOStream) -> None:
         self._silent.pop(stream, None)
         self._idle.pop(stream, None)
 
     def _forget(self, stream: IOStream) -> None:
-        self._serves(stream)
+        self._mark_serving(stream)
         self._all.pop(stream, None)
 
 

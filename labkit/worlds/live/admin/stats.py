@@ -3,6 +3,7 @@
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from labkit.system.broker.operations.topic_stats import add_up, internal_stats, topic_stats
@@ -10,16 +11,13 @@ from labkit.system.topic.names import partition_name
 from labkit.worlds.live.admin.call import TOPIC, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import message_id_json
 from labkit.worlds.live.admin.partitions import (
-    NOT_FOUND,
+    accepted_answers,
     all_partitions,
-    ask_partitions,
     check_not_partitioned,
-    granted,
+    forward_to_partitions,
     on_each_partition,
     used_partitions,
 )
-
-_METHOD_NOT_ALLOWED = 405
 
 
 async def _stats(call: Call) -> object:
@@ -46,8 +44,10 @@ async def _partitioned_internal_stats(call: Call) -> object:
 async def _of_partitions(call: Call, rest: str) -> dict[str, Any]:
     partitions = await all_partitions(call)
     if not partitions:
-        raise StatusError(NOT_FOUND, f"there is no partitioned topic {call.topic}")
-    answers = granted(await ask_partitions(call, await used_partitions(call, partitions), rest))
+        raise StatusError(HTTPStatus.NOT_FOUND, f"there is no partitioned topic {call.topic}")
+    answers = accepted_answers(
+        await forward_to_partitions(call, await used_partitions(call, partitions), rest)
+    )
     return {
         "metadata": {"partitions": len(partitions), "deleted": False},
         "partitions": {partition_name(call.topic, at): each for at, each in answers.items()},
@@ -64,14 +64,14 @@ async def _terminate_partitions(call: Call) -> object:
     partitions = await all_partitions(call)
     if not partitions:
         raise StatusError(
-            _METHOD_NOT_ALLOWED,
+            HTTPStatus.METHOD_NOT_ALLOWED,
             f"{call.topic} is not partitioned: terminate it without /partitions",
         )
     # A partition that was not used yet must not take messages either, so it is created first.
     used = await used_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    await ask_partitions(call, unused, "", "PUT")  # The next request says what is not there.
-    return granted(await ask_partitions(call, partitions, "terminate", "POST"))
+    await forward_to_partitions(call, unused, "", "PUT")  # The next request says what is not there.
+    return accepted_answers(await forward_to_partitions(call, partitions, "terminate", "POST"))
 
 
 async def _unload(call: Call) -> None:

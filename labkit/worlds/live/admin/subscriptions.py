@@ -5,6 +5,8 @@ What concerns a partitioned topic is done on each of its partitions that has the
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
 
+from http import HTTPStatus
+
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.errors import refused_names
 from labkit.system.broker.skipping import expire, skip
@@ -15,17 +17,14 @@ from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import position_in
 from labkit.worlds.live.admin.partitions import (
-    CONFLICT,
-    NOT_FOUND,
+    accepted_answers,
     all_partitions,
-    ask_partitions,
     check_not_partitioned,
-    granted,
+    forward_to_partitions,
     on_each_partition,
     used_partitions,
 )
 
-_NOT_SUPPORTED = 501
 _LARGEST_BATCH = 64 * 1024
 
 
@@ -37,8 +36,8 @@ async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
 
 async def _subscriptions(call: Call) -> object:
     if partitions := await all_partitions(call):
-        answers = await ask_partitions(call, await used_partitions(call, partitions))
-        return sorted({name for names in granted(answers).values() for name in names})
+        answers = await forward_to_partitions(call, await used_partitions(call, partitions))
+        return sorted({name for names in accepted_answers(answers).values() for name in names})
     return [each.name for each in (await call.open_topic()).subscriptions.all]
 
 
@@ -49,18 +48,20 @@ async def _create(call: Call) -> None:
     if not isinstance(properties, dict) or not all(isinstance(v, str) for v in properties.values()):
         raise BadRequestError('properties are texts: {"properties": {"key": "value"}}')
     if call.flag("replicated"):
-        raise StatusError(_NOT_SUPPORTED, "replicated subscriptions are not supported here")
+        raise StatusError(
+            HTTPStatus.NOT_IMPLEMENTED, "replicated subscriptions are not supported here"
+        )
     with refused_names():
         check_name(call.subscription, "subscription")
     # A missing topic is created, if the configuration allows it.
     if count := await call.broker.partition_count(call.topic, create=True):
-        granted(await ask_partitions(call, range(count)), CONFLICT)
+        accepted_answers(await forward_to_partitions(call, range(count)), HTTPStatus.CONFLICT)
         return
-    await call.be_owner(call.topic)
+    await call.require_owner(call.topic)
     topic = await call.broker.topic(call.topic)
     if not await topic.subscriptions.create(call.subscription, position, properties):
         raise StatusError(
-            CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
+            HTTPStatus.CONFLICT, f"{call.topic} has a subscription {call.subscription!r} already"
         )
 
 
@@ -71,9 +72,9 @@ async def _delete(call: Call) -> None:
 
 async def _properties(call: Call) -> object:
     if partitions := await all_partitions(call):
-        answers = await ask_partitions(call, await used_partitions(call, partitions))
+        answers = await forward_to_partitions(call, await used_partitions(call, partitions))
         found: dict[str, str] = {}
-        for each in granted(answers, NOT_FOUND).values():
+        for each in accepted_answers(answers, HTTPStatus.NOT_FOUND).values():
             found.update(each)
         return found
     _, subscription = await _find(call)
@@ -97,7 +98,9 @@ async def _skip_all(call: Call) -> None:
 async def _expire(call: Call) -> None:
     topic, subscription = await _find(call)
     if not await expire(topic.ledger, subscription, _published_before(call, call.number(4))):
-        raise StatusError(CONFLICT, f"{subscription.name!r} has no messages left to expire")
+        raise StatusError(
+            HTTPStatus.CONFLICT, f"{subscription.name!r} has no messages left to expire"
+        )
 
 
 async def _expire_all(call: Call) -> None:
@@ -117,7 +120,7 @@ async def _expire_up_to(call: Call) -> None:
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
     if position_in(call.body) > topic.ledger.last_confirmed:
-        raise StatusError(CONFLICT, f"{call.topic} has no message at this position yet")
+        raise StatusError(HTTPStatus.CONFLICT, f"{call.topic} has no message at this position yet")
     first_kept, batch = await _start(call, topic, after=not _excluded(call))
     if (last := topic.ledger.chain.last_before(first_kept)) is not None:
         await subscription.skip(last)
@@ -177,14 +180,16 @@ _SUBSCRIPTION = f"{_TOPIC}/subscription/([^/]+)"
 
 SUBSCRIPTION_ROUTES: Routes = {
     f"{_TOPIC}/subscriptions": {"GET": _subscriptions},
-    _SUBSCRIPTION: {"PUT": _create, "DELETE": on_each_partition(_delete, NOT_FOUND)},
+    _SUBSCRIPTION: {"PUT": _create, "DELETE": on_each_partition(_delete, HTTPStatus.NOT_FOUND)},
     f"{_SUBSCRIPTION}/properties": {"GET": _properties},
     f"{_SUBSCRIPTION}/skip/([^/]+)": {"POST": _skip},
-    f"{_SUBSCRIPTION}/skip_all": {"POST": on_each_partition(_skip_all, NOT_FOUND)},
-    f"{_SUBSCRIPTION}/resetcursor/([^/]+)": {"POST": on_each_partition(_reset_to_time, NOT_FOUND)},
+    f"{_SUBSCRIPTION}/skip_all": {"POST": on_each_partition(_skip_all, HTTPStatus.NOT_FOUND)},
+    f"{_SUBSCRIPTION}/resetcursor/([^/]+)": {
+        "POST": on_each_partition(_reset_to_time, HTTPStatus.NOT_FOUND)
+    },
     f"{_SUBSCRIPTION}/resetcursor": {"POST": _reset_to_position},
     f"{_SUBSCRIPTION}/expireMessages/([^/]+)": {
-        "POST": on_each_partition(_expire, NOT_FOUND, CONFLICT)
+        "POST": on_each_partition(_expire, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
     },
     f"{_SUBSCRIPTION}/expireMessages": {"POST": _expire_up_to},
     f"{_TOPIC}/all_subscription/expireMessages/([^/]+)": {"POST": on_each_partition(_expire_all)},

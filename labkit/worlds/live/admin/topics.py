@@ -17,7 +17,7 @@ from labkit.worlds.live.admin.call import (
     Routes,
 )
 from labkit.worlds.live.admin.messages import MESSAGE_ROUTES
-from labkit.worlds.live.admin.schemas import SCHEMA_QUESTIONS, SCHEMA_ROUTES
+from labkit.worlds.live.admin.schemas import CLIENT_SCHEMA_REQUESTS, SCHEMA_ROUTES
 from labkit.worlds.live.admin.stats import STATS_ROUTES
 from labkit.worlds.live.admin.subscriptions import SUBSCRIPTION_ROUTES
 
@@ -57,7 +57,7 @@ async def _delete_partitions(call: Call) -> None:
     try:
         for partition in await deletion.left():
             try:
-                await call.be_owner(partition)
+                await call.require_owner(partition)
             except ElsewhereError as elsewhere:
                 left = elsewhere
             else:
@@ -71,16 +71,16 @@ async def _delete_partitions(call: Call) -> None:
 
 
 async def _create_topic(call: Call) -> None:
-    await call.be_owner(call.topic)
+    await call.require_owner(call.topic)
     await create_topic(call.broker, call.topic)
 
 
 async def _delete_topic(call: Call) -> None:
-    await call.be_owner(call.topic)
+    await call.require_owner(call.topic)
     await delete_topic(call.broker, call.topic, force=call.flag("force"))
 
 
-TOPIC_QUESTIONS = (_lookup, _partitions, *SCHEMA_QUESTIONS)
+CLIENT_TOPIC_REQUESTS = (_lookup, _partitions, *CLIENT_SCHEMA_REQUESTS)
 """Requests that a client sends before it produces or consumes."""
 
 _PERSISTENT = "/admin/v2/persistent"

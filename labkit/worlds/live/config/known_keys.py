@@ -1,36 +1,37 @@
-"""Tables that say which keys of a configuration file labkit obeys, refuses or ignores.
+"""Which keys of a configuration file labkit obeys and which it refuses.
 
-    obeyed                labkit does what the key says
+    obeyed                labkit does what the key says: it is the key of a field of some settings
+                          (`labkit.system.model.settings`)
     refused               the key changes what is stored or where, what is durable, or who may
                           connect, in a way that labkit does not support: only values that
-                          describe what labkit does anyway are accepted
+                          describe what labkit does anyway are accepted (tables beside this file)
     refused by a bookie   the same for a bookie; a separate autorecovery process ignores the key
-    harmless              the key tunes or observes the Java implementation: ignored, with a line
 
-A key that is in no table is ignored too, as by BookKeeper and Pulsar, with another line: it may be
-misspelt.
+All other keys have no effect: most of them tune or observe Java's implementation.  A server names
+them in one line, because one of them may be misspelt.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import settings_by_key
 
-OBEYED, REFUSED, BY_A_BOOKIE, HARMLESS = "obeyed", "refused", "refused by a bookie", "harmless"
+REFUSED, BY_A_BOOKIE = "refused", "refused by a bookie"
 
+_SIMILAR = 0.88
+"""How similar (0 to 1) a key must be to a known one to be taken for a misspelling of it."""
 _MOST_NAMED = 20
-_OF_THE_CLIENT = "bookkeeper_"
-"""The prefix of the keys that Pulsar passes on to BookKeeper's client."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownKey:
-    """A key: its kind, and if it is refused, the reason and the values that are accepted."""
+class RefusedKey:
+    """A key that labkit refuses, or a bookie does (`by`), unless its value is an accepted one."""
 
     name: str
-    kind: str
+    by: str
     accepted: tuple[str, ...]
     why: str
 
@@ -39,7 +40,7 @@ class KnownKey:
 
         The error does not show the value, which may be a password.
         """
-        if value and value.lower() not in (known.lower() for known in self.accepted):
+        if value.lower() not in (known.lower() for known in self.accepted):
             accepted = [known for known in self.accepted if known]
             instead = f", or set it to {' or '.join(accepted)}" if accepted else ""
             raise BKIncorrectParameterException(
@@ -48,82 +49,59 @@ class KnownKey:
             )
 
 
-Table = Mapping[str, KnownKey]
-
-
 @dataclass(frozen=True, slots=True)
-class PassedOver:
-    """The keys of a file that have no effect here; each unknown key with the key that may be meant,
-    or "".
-    """
+class KnownKeys:
+    """The keys of one kind of configuration file that labkit obeys or refuses."""
 
-    harmless: tuple[str, ...] = ()
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    obeyed: frozenset[str]
+    refused: Mapping[str, RefusedKey]
 
-    def lines(self) -> list[str]:
-        """The lines to print about them."""
-        lines = []
-        if self.harmless:
-            more = len(self.harmless) - _MOST_NAMED
-            others = f" and {more} others" if more > 0 else ""
-            lines.append(f"without effect here: {', '.join(self.harmless[:_MOST_NAMED])}{others}")
-        if self.unknown:
-            names = (f"{name} ({near}?)" if near else name for name, near in self.unknown.items())
-            lines.append(f"no such key, and without effect: {', '.join(names)}")
-        return lines
+    def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
+        """Return the keys that have no effect, each with the key that may be meant, or "".
 
+        A `bookie` also refuses what an autorecovery process ignores.  Raises
+        `BKIncorrectParameterException` naming a key that is refused.
+        """
+        unused = {}
+        for name, value in sorted(properties.items()):
+            refused = self.refused.get(name)
+            if not value or name in self.obeyed:
+                continue
+            if refused is None:
+                similar = get_close_matches(name, (*self.obeyed, *self.refused), 1, _SIMILAR)
+                unused[name] = similar[0] if similar else ""
+            elif bookie or refused.by == REFUSED:
+                refused.check(value)
+            else:
+                unused[name] = ""
+        return unused
 
-def bookkeeper_keys() -> Table:
-    """The keys of BookKeeper's `bk_server.conf`."""
-    return _read("bookkeeper_keys.tsv")
-
-
-def pulsar_keys() -> Table:
-    """The keys of Pulsar's `broker.conf`, and those that it passes to BookKeeper's client."""
-    theirs = {}
-    for key in bookkeeper_keys().values():
-        name = _OF_THE_CLIENT + key.name
-        if key.kind == REFUSED:
-            theirs[name] = KnownKey(name, REFUSED, key.accepted, key.why)
-        elif key.kind == OBEYED:
-            theirs[name] = KnownKey(name, REFUSED, (), "it is a bookie's, not its client's")
-        else:
-            theirs[name] = KnownKey(name, HARMLESS, (), key.why)
-    return theirs | _read("pulsar_keys.tsv")
+    def require_used(self, keys: Mapping[str, object]) -> None:
+        """Raise `BKIncorrectParameterException` for a key that is refused or has no effect."""
+        unused = self.unused({name: str(value) for name, value in keys.items()})
+        for name, similar in unused.items():
+            hint = f"; did you mean {similar}?" if similar else ""
+            raise BKIncorrectParameterException(f"labkit does not use the key {name}{hint}")
 
 
-def passed_over(properties: Mapping[str, str], table: Table, *, bookie: bool = True) -> PassedOver:
-    """The keys that have no effect, sorted; without `bookie` the storage's keys are harmless.
-
-    Raises `BKIncorrectParameterException` naming a key that is refused.
-    """
-    refusing = (REFUSED, BY_A_BOOKIE) if bookie else (REFUSED,)
-    harmless = []
-    unknown = {}
-    for name, value in sorted(properties.items()):
-        key = table.get(name)
-        if key is None:
-            unknown[name] = next(iter(get_close_matches(name, table, 1)), "")
-        elif key.kind in refusing:
-            key.check(value)
-        elif key.kind != OBEYED:
-            harmless.append(name)
-    return PassedOver(tuple(harmless), unknown)
+def describe_unused(unused: Mapping[str, str]) -> str:
+    """The line that names unused keys: first those that may be misspelt; "" if there are none."""
+    if not unused:
+        return ""
+    names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]
+    names += [name for name, near in unused.items() if not near]
+    more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
+    return f"labkit does not use these keys: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def check_keys(keys: Mapping[str, object], table: Table) -> None:
-    """Raises `BKIncorrectParameterException` for a key that is refused or unknown."""
-    unknown = passed_over({name: str(value) for name, value in keys.items()}, table).unknown
-    for name, near in unknown.items():
-        hint = f"; is it {near}?" if near else ""
-        raise BKIncorrectParameterException(f"there is no key {name}{hint}")
+def obeyed_keys(kinds: Iterable[type]) -> frozenset[str]:
+    """The keys of all fields of these settings."""
+    return frozenset(key for kind in kinds for key in settings_by_key(kind))
 
 
-def _read(name: str) -> dict[str, KnownKey]:
-    """A table of this package: one key on each line, in columns separated by tabs."""
-    text = files("labkit.worlds.live.config").joinpath(name).read_text(encoding="utf-8")
-    keys = {}
+def refused_keys(table: str) -> Iterator[RefusedKey]:
+    """Read a table beside this module: one key on each line, in columns separated by tabs."""
+    text = files("labkit.worlds.live.config").joinpath(table).read_text(encoding="utf-8")
     for line in text.splitlines():
-        key, kind, accepted, why = line.split("\t")
-        keys[key] = KnownKey(key, kind, tuple(accepted.split("|")), why)
-    return keys
+        name, by, accepted, why = line.split("\t")
+        yield RefusedKey(name, by, tuple(accepted.split("|")), why)

@@ -4,27 +4,39 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from labkit.system.model.errors import BKIncorrectParameterException
-
-T = TypeVar("T")
-
-Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""For each key of the file: the field of a settings class, and the function that reads the
-value.
-"""
-
+from labkit.system.model.settings import InvalidSettingException, Named, settings_by_key
 
 _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
 """As in Java's properties, `=`, `:` or blanks end a key."""
 
 
-def boolean(text: str) -> bool:
-    """Whether a switch is on.  Raises `ValueError` for anything but true and false."""
+_NO_LIMIT = -1
+"""Any negative number of units."""
+
+
+def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError(text)
     return text == "true"
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_CONVERSIONS: Mapping[object, Callable[[str], Any]] = {
+    str: str,
+    int: int,
+    float: float,
+    float | None: float,
+    bool: _boolean,
+    Path | None: Path,
+    tuple[str, ...]: _items,
+}
+"""By the type of the field."""
 
 
 def read_configuration(path: Path) -> bytes:
@@ -63,49 +75,39 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
     return properties
 
 
-def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
-    """The fields that the properties set; a key without a value sets nothing.
+def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
+    """The fields of the settings class that the properties set; an empty value sets nothing.
 
     Raises `BKIncorrectParameterException`, which names the key.
     """
-    found = {}
-    for key, (field, convert) in keys.items():
-        if properties.get(key):
+    found: dict[str, Any] = {}
+    for key, (field, known) in settings_by_key(kind).items():
+        if text := properties.get(key):
             try:
-                found[field] = convert(properties[key])
+                value = _CONVERSIONS[field.type](text)
             except ValueError:
                 raise BKIncorrectParameterException(
-                    f"{key} is {properties[key]!r}; it must be a number (a switch: true or false)"
+                    f"{key} is {text!r}; it must be a number (a switch: true or false)"
                 ) from None
+            if known.unit > 1:
+                value = value * known.unit if value >= 0 else _NO_LIMIT
+            found[field.name] = value
     return found
 
 
-def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]) -> T:
-    """The settings that `make` makes from the fields in the file.
-
-    Raises `BKIncorrectParameterException`, which names keys of the file, not fields.
-    """
-    fields = values(properties, keys)
-    with naming(keys, properties):
-        return make(**fields)
-
-
 @contextmanager
-def naming(keys: Keys, properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Let a `BKIncorrectParameterException` name, in place of a field, what the user wrote: the
-    option of the command line if it sets the field, else the file's key, with the value as written.
+def errors_name_keys(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
+    """Let an error of settings name what the user wrote in place of their fields: the option of
+    the command line if it sets the field, else the file's key, with the value as written.
     """
-    key_of = {field: key for key, (field, _) in keys.items()}
-    fields = re.compile(rf"\b({'|'.join(key_of)})\b( is [^\s,;:]+)?")
-
-    def written(found: re.Match[str]) -> str:
-        field, value = found.groups(default="")
-        if getattr(options, field, None) is not None:
-            return f"--{field.replace('_', '-')}{value}"
-        key = key_of[field]
-        return key + (f" is {properties[key]}" if value and properties.get(key) else value)
-
     try:
         yield
-    except BKIncorrectParameterException as error:
-        raise BKIncorrectParameterException(fields.sub(written, str(error))) from None
+    except InvalidSettingException as error:
+        named = {}
+        for key, (field, _) in settings_by_key(type(error.settings)).items():
+            value = getattr(error.settings, field.name)
+            if getattr(options, field.name, None) is not None:
+                named[field.name] = Named(f"--{field.name.replace('_', '-')}", value)
+            else:
+                named[field.name] = Named(key, properties.get(key) or value)
+        raise BKIncorrectParameterException(error.said_of(named)) from None

@@ -16,6 +16,7 @@ import base64
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
@@ -25,7 +26,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.live.config.properties import values
+from labkit.system.model.settings import setting
+from labkit.worlds.live.config.properties import fields_in
 from labkit.worlds.live.tokens import TokenSettings
 
 _SECRET_SIZES = {"HS256": 32, "HS384": 48, "HS512": 64}
@@ -37,42 +39,46 @@ _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenKeys:
+    """The key that verifies tokens; a secret goes before a public key."""
+
+    secret_key: str = setting("", "tokenSecretKey")
+    public_key: str = setting("", "tokenPublicKey")
+    public_alg: str = setting("RS256", "tokenPublicAlg")
+
+    def verifier(
+        self,
+    ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
+        """The key, and the algorithms that it may verify.
+
+        Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
+        """
+        if self.secret_key:
+            return _secret(_read_key("tokenSecretKey", self.secret_key))
+        if self.public_key:
+            return _public_key(
+                _read_key("tokenPublicKey", self.public_key), self.public_alg.upper()
+            )
+        raise BKIncorrectParameterException(
+            "authenticationEnabled needs tokenSecretKey or tokenPublicKey; write file:///its/path,"
+            " or data:;base64,..."
+        )
+
+
 def token_settings(properties: Mapping[str, str]) -> TokenSettings:
     """The settings for checking tokens.
 
     Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
     """
-    skew = {"tokenAllowedClockSkewSeconds": ("skew", int)}
-    audience_claim = properties.get("tokenAudienceClaim", "")
-    audience = properties.get("tokenAudience", "")
-    if audience_claim and not audience:
+    key, algorithms = TokenKeys(**fields_in(properties, TokenKeys)).verifier()
+    settings = TokenSettings(key, algorithms, **fields_in(properties, TokenSettings))
+    if settings.audience_claim and not settings.audience:
         raise BKIncorrectParameterException(
-            f"tokenAudienceClaim is {audience_claim}; set tokenAudience to what it must name"
+            f"tokenAudienceClaim is {settings.audience_claim}; set tokenAudience to what it must"
+            " name"
         )
-    key, algorithms = _verifier(properties)
-    return TokenSettings(
-        key,
-        algorithms,
-        properties.get("tokenAuthClaim") or "sub",
-        audience_claim,
-        audience,
-        values(properties, skew).get("skew", 0),
-    )
-
-
-def _verifier(
-    properties: Mapping[str, str],
-) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-    """The key, and the algorithms that it may verify; a secret goes before a public key."""
-    if text := properties.get("tokenSecretKey", ""):
-        return _secret(_read_key("tokenSecretKey", text))
-    if text := properties.get("tokenPublicKey", ""):
-        wanted = properties.get("tokenPublicAlg", "").upper() or "RS256"
-        return _public_key(_read_key("tokenPublicKey", text), wanted)
-    raise BKIncorrectParameterException(
-        "authenticationEnabled needs tokenSecretKey or tokenPublicKey; write file:///its/path, or"
-        " data:;base64,..."
-    )
+    return settings
 
 
 def _secret(key: bytes) -> tuple[bytes, tuple[str, ...]]:

@@ -8,7 +8,7 @@ EXIT_DISK_FAILED = 5  # As BookKeeper's bookie exits when its journal cannot be 
 EXIT_INTERRUPTED = 130  # As a shell says of a command that Ctrl-C ended.
 
 
-def how_it_ended(code: int) -> str:
+def describe_exit(code: int) -> str:
     """The end of a process, for a reader; a negative code is the signal that ended it."""
     if code < 0:
         return f"has ended by {signal.Signals(-code).name}"

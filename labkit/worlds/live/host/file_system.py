@@ -16,8 +16,8 @@ import weakref
 from functools import cache
 from pathlib import Path
 
-_FIRST_THAT_TELLS = (5, 8)
-_TELL = frozenset({"ext4", "xfs"})
+_FIRST_KERNEL = (5, 8)
+_REPORTING = frozenset({"ext4", "xfs"})
 
 
 class FileSystem:
@@ -26,7 +26,7 @@ class FileSystem:
     def __init__(self, folder: Path) -> None:
         self._fd = -1
         self._folder = folder
-        if _kernel_tells() and _kind(os.stat(folder).st_dev) in _TELL:
+        if _kernel_reports_failures() and _kind(os.stat(folder).st_dev) in _REPORTING:
             self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self._fd)
 
@@ -44,12 +44,12 @@ class FileSystem:
         return True
 
 
-def _kernel_tells() -> bool:
+def _kernel_reports_failures() -> bool:
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     return (
         platform.system() == "Linux"
         and release is not None
-        and (int(release[1]), int(release[2])) >= _FIRST_THAT_TELLS
+        and (int(release[1]), int(release[2])) >= _FIRST_KERNEL
     )
 
 

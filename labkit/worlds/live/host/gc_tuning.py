@@ -12,7 +12,7 @@ _NEW_OBJECTS = 20_000
 _YOUNG_WALKS = 50
 
 
-def look_for_cycles_rarely() -> None:
+def collect_garbage_rarely() -> None:
     """Call this once, after all modules are loaded: the collector then skips all existing
     objects.
     """

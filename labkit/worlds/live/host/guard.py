@@ -95,7 +95,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
             return False
         if owner_ended and owner_ended[0] in readable:
             return True
-        if not readable and not _lives(owner):
+        if not readable and not _is_alive(owner):
             return True
         if 0 not in readable:
             continue
@@ -106,7 +106,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
             return True
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

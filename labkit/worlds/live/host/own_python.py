@@ -14,7 +14,7 @@ import labkit
 _PATH = "PYTHONPATH"
 
 
-def folder_to_name() -> str:
+def folder_to_add_to_path() -> str:
     """The folder with the labkit that runs here, if another Python would not find it there.
 
     Empty for an installed one: every Python finds it, and its folder on the path would go before
@@ -36,7 +36,7 @@ def own_path() -> dict[str, str]:
     An empty part of the path is left out: it would be the working folder.
     """
     folders = [folder for folder in os.environ.get(_PATH, "").split(os.pathsep) if folder]
-    mine = folder_to_name()
+    mine = folder_to_add_to_path()
     if mine and mine not in folders:
         folders.append(mine)
     return {_PATH: os.pathsep.join(folders)} if folders or _PATH in os.environ else {}

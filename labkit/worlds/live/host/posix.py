@@ -94,7 +94,7 @@ def continue_process(pid: int) -> None:
     os.kill(pid, signal.SIGCONT)
 
 
-def lock_at_once(file: IO[bytes] | int) -> bool:
+def try_lock(file: IO[bytes] | int) -> bool:
     """Lock an open file for as long as it is open; False if another process has locked it."""
     if sys.platform == "win32":
         require_posix("a lock on a folder")

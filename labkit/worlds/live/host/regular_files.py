@@ -23,7 +23,7 @@ _KINDS = {
 _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
-def named(error: OSError, path: Path | str) -> OSError:
+def with_path(error: OSError, path: Path | str) -> OSError:
     """The error with its path, which an error of an operation on a descriptor lacks."""
     if error.filename is not None:
         return error

@@ -9,12 +9,12 @@ from labkit.worlds.live.host.printable import printable
 _KEPT = "\n\t"
 
 
-def announce(line: str) -> None:
+def print_line(line: str) -> None:
     """Write the line to standard output, if that is possible."""
     _write("stdout", 1, line)
 
 
-def complain(line: str) -> None:
+def print_error(line: str) -> None:
     """Write the line to standard error, if that is possible."""
     _write("stderr", 2, line)
 

@@ -14,18 +14,11 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.bookie.disk_monitor import DiskConfig
-from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.cookie import Cookie, check_cookie
-from labkit.system.metadata.place import MetadataPlace
-from labkit.system.metadata.registration import BOOKIE_RPC, TRACE, Endpoint, check_bookie_id
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.metadata.registration import BOOKIE_RPC, TRACE, Endpoint
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.node.bookie import BookieConfig, BookieService
 from labkit.system.node.ports import BookiePorts
@@ -41,55 +34,14 @@ from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_s
 from labkit.worlds.live.net import LOOPBACK, listen, port_of, taking_port
 from labkit.worlds.live.open_files import within_open_files
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
-from labkit.worlds.live.peers import PeerLimits, Peers
+from labkit.worlds.live.peers import Peers
+from labkit.worlds.live.processes.server_config import BookieSettings
 from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.trace_stream import MOST_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _OTHER_FILES = 150 + MOST_LISTENERS
 """For journals, entry logs being written or read, ZooKeeper, and listeners to the trace."""
-
-
-@dataclass(frozen=True, slots=True)
-class BookieSettings:
-    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` the
-    process runs none.
-
-    Directories are kept as configured, even relative to the working directory: the cookie records
-    them in this form.
-
-    Raises `BKIncorrectParameterException` when a value is out of range.
-    """
-
-    bookie_id: str
-    metadata: MetadataPlace
-    host: str
-    journal_dirs: tuple[str, ...]
-    ledger_dirs: tuple[str, ...]
-    port: int
-    flush_interval_ms: int
-    storage: StorageConfig
-    garbage: GarbageConfig
-    disk: DiskConfig
-    autorecovery: AutoRecoveryConfig | None
-    peers: PeerLimits
-    allow_storage_expansion: bool
-    trace_from_start: bool
-
-    def __post_init__(self) -> None:
-        check_bookie_id(self.bookie_id)
-        if not 0 <= self.port <= 65535:
-            raise BKIncorrectParameterException(
-                f"port is {self.port}; allowed are 1 to 65535, and 0 for a free one"
-            )
-        if self.flush_interval_ms < 1:
-            raise BKIncorrectParameterException(
-                f"flush_interval_ms is {self.flush_interval_ms}; it must be at least 1"
-            )
-        if not self.journal_dirs or not self.ledger_dirs:
-            raise BKIncorrectParameterException(
-                "a bookie needs at least one journal directory and one ledger directory"
-            )
 
 
 OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
@@ -115,81 +67,47 @@ async def run_bookie(
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()
     try:
-        process = await _BookieProcess.open(settings, metadata, warn, open_store)
-        where = await process.start()
-        stopped = asyncio.Event()
-        on_stop_signal(stopped.set)
-        announce(where)
-        await process.serve_until(stopped)
+        await _serve(settings, metadata, announce, warn, open_store)
     finally:
         await metadata.stop()
 
 
-class _BookieProcess:
-    """A bookie with its threads, its TCP server and its trace."""
+async def _serve(
+    settings: BookieSettings,
+    metadata: ZooKeeperStore,
+    announce: Callable[[str], None],
+    warn: Callable[[str], None],
+    open_store: OpenStore,
+) -> None:
+    """Take the port, then the directories, and open the store, which replays the journal; then
+    register and serve.
+    """
 
-    @classmethod
-    async def open(
-        cls,
-        settings: BookieSettings,
-        metadata: ZooKeeperStore,
-        warn: Callable[[str], None],
-        open_store: OpenStore,
-    ) -> Self:
-        """Take the port, then the directories, and open the store, which replays the journal."""
+    def accept(connection: Connection) -> OnBodies:
+        return service.accept(connection)
 
-        def accept(connection: Connection) -> OnBodies:
-            return process._service.accept(connection)
-
-        other_files = settings.storage.open_file_limit + _OTHER_FILES
-        limits = within_open_files(settings.peers, other_files)
-        server = await listen(
-            accept, settings.port, settings.host, peers=Peers(limits), serving=False
-        )
-        directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
-        for directory in dict.fromkeys(each.resolve() for each in directories):
-            hold_directory(directory)
-        recorder = Recorder(settings.bookie_id, trace_clock_us)
-        trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
-        ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
-        instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-        journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
-        # The time names the journal of an empty directory.
-        journal_id = wall_clock_ms() + 1
-        store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
-        process = cls(
-            settings,
-            metadata,
-            instance_id,
-            recorder,
-            server,
-            trace_server,
-            ledger_disks,
-            store,
-            warn,
-        )
-        return process
-
-    def __init__(
-        self,
-        settings: BookieSettings,
-        metadata: ZooKeeperStore,
-        instance_id: str,
-        recorder: Recorder,
-        server: asyncio.Server,
-        trace_server: TraceServer,
-        ledger_disks: list[RealDisk],
-        store: LedgerStore,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._settings = settings
-        self._server = server
-        self._trace_server = trace_server
-        self._store = store
-        journal_threads = [DiskThread("journal") for _ in store.journals]
-        flush_thread = DiskThread("flush")
-        self._threads = (*journal_threads, flush_thread)
-        ports = BookiePorts(
+    limits = within_open_files(settings.peers, settings.storage.open_file_limit + _OTHER_FILES)
+    server = await listen(accept, settings.port, settings.host, peers=Peers(limits), serving=False)
+    directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
+    for directory in dict.fromkeys(each.resolve() for each in directories):
+        hold_directory(directory)
+    recorder = Recorder(settings.bookie_id, trace_clock_us)
+    trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
+    ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
+    instance_id = await init_cluster(metadata, str(uuid.uuid4()))
+    journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
+    # The time names the journal of an empty directory.
+    journal_id = wall_clock_ms() + 1
+    store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
+    journal_threads = [DiskThread("journal") for _ in store.journals]
+    flush_thread = DiskThread("flush")
+    service = BookieService(
+        store,
+        BookieConfig(
+            settings.flush_interval_ms, settings.garbage, settings.disk, settings.autorecovery
+        ),
+        server_ports(settings.bookie_id, settings.metadata, recorder),
+        BookiePorts(
             metadata=metadata,
             instance_id=instance_id,
             write_journals=[thread.run for thread in journal_threads],
@@ -197,41 +115,36 @@ class _BookieProcess:
             disk_usages=lambda: {str(disk.root): disk.usage() for disk in ledger_disks},
             disk_space=lambda: disk_space(ledger_disks),
             warn=warn,
-        )
-        config = BookieConfig(
-            settings.flush_interval_ms, settings.garbage, settings.disk, settings.autorecovery
-        )
-        server_parts = server_ports(settings.bookie_id, settings.metadata, recorder)
-        self._service = BookieService(store, config, server_parts, ports)
+        ),
+    )
+    with taking_port(settings.port, settings.host):
+        await server.start_serving()
+    port, trace_port = port_of(server), await trace_server.start()
+    await service.start(
+        [Endpoint(BOOKIE_RPC, settings.host, port), Endpoint(TRACE, LOOPBACK, trace_port)]
+    )
+    stopped = asyncio.Event()
+    on_stop_signal(stopped.set)
+    announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
+    await _serve_until(stopped, service, server)
+    # The threads must finish their work before the store is closed under them.
+    for thread in (*journal_threads, flush_thread):
+        thread.join()
+    store.close()
 
-    async def start(self) -> str:
-        """Serve and register; returns one line of JSON with the ports."""
-        with taking_port(self._settings.port, self._settings.host):
-            await self._server.start_serving()
-        port = port_of(self._server)
-        trace_port = await self._trace_server.start()
-        await self._service.start(
-            [
-                Endpoint(BOOKIE_RPC, self._settings.host, port),
-                Endpoint(TRACE, LOOPBACK, trace_port),
-            ]
-        )
-        return json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port})
 
-    async def serve_until(self, stopped: asyncio.Event) -> None:
-        """Serve, then flush and close.  Raises the error of the first part that cannot go on."""
-        serving = asyncio.create_task(self._service.run())
-        stopping = asyncio.create_task(stopped.wait())
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        self._server.close()
-        if serving.done():
-            serving.result()
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        # The threads must finish their work before the store is closed under them.
-        for thread in self._threads:
-            thread.join()
-        self._store.close()
+async def _serve_until(
+    stopped: asyncio.Event, service: BookieService, server: asyncio.Server
+) -> None:
+    """Serve, then flush.  Raises the error of the first part that cannot go on."""
+    serving = asyncio.create_task(service.run())
+    stopping = asyncio.create_task(stopped.wait())
+    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    server.close()
+    if serving.done():
+        serving.result()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
 
 
 async def _journal_disks(

@@ -28,7 +28,7 @@ from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.admin.server import AdminServer, admin_server
 from labkit.worlds.live.clock import trace_clock_us
-from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 from labkit.worlds.live.host.posix import raise_open_file_limit
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.worlds.live.net import authority, listen, port_of, taking_port
@@ -65,18 +65,18 @@ async def _serve(
     recorder = Recorder(settings.broker_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
-    doors = await _Doors.open(settings)
+    listening = await _Ports.open(settings)
     log = PeerLog(settings.broker_id, time.monotonic)
     report_failed_accepts(log)
-    broker = _broker(settings, metadata, recorder, doors.address, log)
-    await doors.let_in(broker, log)
+    broker = _broker(settings, metadata, recorder, listening.address, log)
+    await listening.start_serving(broker, log)
     await broker.start()
     stopped = asyncio.Event()
     on_stop_signal(stopped.set)
-    look_for_cycles_rarely()
-    ports = {"pid": os.getpid(), **doors.ports, "trace_port": trace_port}
+    collect_garbage_rarely()
+    ports = {"pid": os.getpid(), **listening.ports, "trace_port": trace_port}
     announce(json.dumps(ports))
-    await serve_until(stopped, broker, doors.close)
+    await serve_until(stopped, broker, listening.close)
 
 
 def _broker(
@@ -103,7 +103,7 @@ _OTHER_FILES = 250 + MOST_LISTENERS
 """For connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
 
 
-class _Doors:
+class _Ports:
     """The broker's listening ports.  The broker's address contains them, so they are taken first;
     clients are accepted only once the broker exists.
     """
@@ -113,19 +113,19 @@ class _Doors:
         """Take the ports.  Raises `PortInUseError`, and `BKIncorrectParameterException` for files
         that are not a certificate and its key.
         """
-        doors = cls(settings.host)
+        listening = cls(settings.host)
         peers = Peers(within_open_files(_LIMITS, _OTHER_FILES))
         places: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
         if (tls := _tls(settings)) is not None:
             places.append((settings.tls_port, tls))
         for port, context in places:
             server = await listen(
-                doors.accept, port, settings.host, peers=peers, tls=context, serving=False
+                listening.accept, port, settings.host, peers=peers, tls=context, serving=False
             )
-            doors.servers.append(server)
+            listening.servers.append(server)
         with taking_port(settings.web_port, settings.host):
-            doors.web_sockets = bind_sockets(settings.web_port, settings.host)
-        return doors
+            listening.web_sockets = bind_sockets(settings.web_port, settings.host)
+        return listening
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -153,7 +153,7 @@ class _Doors:
         assert self._broker is not None
         return self._broker.accept(connection)
 
-    async def let_in(self, broker: Broker, log: PeerLog) -> None:
+    async def start_serving(self, broker: Broker, log: PeerLog) -> None:
         """Serve clients; each mistake of a client over HTTP gets a line in the log."""
         self._broker = broker
         for server in self.servers:

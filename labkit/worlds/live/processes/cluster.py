@@ -23,13 +23,14 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us
-from labkit.worlds.live.config.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.worlds.live.host.own_python import own_command, own_path
 from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.private import make_private, write_private
 from labkit.worlds.live.net import LOOPBACK, authority
 from labkit.worlds.live.new_client import at_random, new_client
+from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
 from labkit.worlds.live.processes.node_process import NodeProcess, NodeStateError, kill_and_wait
+from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.trace_stream import TraceStream
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, known_secret
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
@@ -38,6 +39,8 @@ from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 _SETTLE_INTERVAL_S = 0.05
 _SETTLE_AFTER_US = 30_000
 _BOOKIE, _BROKER = "bookie", "broker"
+_CONF = {_BOOKIE: "bk_server.conf", _BROKER: "broker.conf"}
+_NO_AUTORECOVERY = {"autoRecoveryDaemonEnabled": "false"}
 _QUORUM_KEYS = (
     "managedLedgerDefaultEnsembleSize",
     "managedLedgerDefaultWriteQuorum",
@@ -74,7 +77,7 @@ class LocalCluster:
         contains Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
-        brokers, a `zookeeper` that is not a place of metadata, and a refused or unknown key;
+        brokers, a `zookeeper` that is not a place of metadata, and a key without effect or refused;
         `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
@@ -82,31 +85,22 @@ class LocalCluster:
             raise BKIncorrectParameterException(
                 f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
             )
-        check_keys(autorecovery or {}, bookkeeper_keys())
-        check_keys(broker_conf or {}, pulsar_keys())
-        self.trace = TraceLog()
-        self._traced = traced
-        off = {"autoRecoveryDaemonEnabled": "false"}
-        self._keys = off if autorecovery is None else autorecovery
-        self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
-        self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
-        self._zookeeper = zookeeper
-        self._place = parse_place(zookeeper) if zookeeper else None
-        self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
-        """The cluster's own server; never started where the argument `zookeeper` names another."""
+        BOOKKEEPER_KEYS.require_used(autorecovery or {})
+        PULSAR_KEYS.require_used(broker_conf or {})
+        self._bookie_keys = _NO_AUTORECOVERY if autorecovery is None else autorecovery
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
-        self._broker_host = str(self._broker_keys.get("advertisedAddress", LOOPBACK))
-        self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
-        self._brokers = self._nodes(_BROKER, brokers, "broker.conf")
-        if traced:
-            for node in self._all().values():
-                node.recorder.listen(self.trace.add)
-        self._sessions: list[ZooKeeperStore] = []
-        self._clients: list[BookKeeper] = []
-        self._settling: asyncio.Task[None] | None = None
-        self._settled_us = 0
-        self._settled = asyncio.Condition()
+        self._zookeeper = zookeeper
+        self._place = parse_place(zookeeper) if zookeeper else None
+        self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
+        self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
+        self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
+        """The cluster's own server; never started where the argument `zookeeper` names another."""
+        self.trace = TraceLog()
+        self._settler = _TraceSettler(self.trace) if traced else None
+        self._bookies = self._nodes(_BOOKIE, bookies)
+        self._brokers = self._nodes(_BROKER, brokers)
+        self._clients: list[tuple[BookKeeper, ZooKeeperStore]] = []
         self._is_started = False
 
     @property
@@ -132,17 +126,19 @@ class LocalCluster:
     @property
     def service_url(self) -> str:
         """The URL for Pulsar's client, with all brokers: the client asks any of them."""
-        return "pulsar://" + ",".join(
-            authority(self._broker_host, self.ports_of(b)["port"]) for b in self._brokers
-        )
+        return "pulsar://" + ",".join(self._authority_of(name, "port") for name in self._brokers)
 
     def service_url_of(self, broker: str) -> str:
         """The URL for Pulsar's client, with only this broker."""
-        return f"pulsar://{authority(self._broker_host, self.ports_of(broker)['port'])}"
+        return f"pulsar://{self._authority_of(broker, 'port')}"
 
     def web_url_of(self, broker: str) -> str:
         """The URL of a broker's HTTP side."""
-        return f"http://{authority(self._broker_host, self.ports_of(broker)['web_port'])}"
+        return f"http://{self._authority_of(broker, 'web_port')}"
+
+    def _authority_of(self, broker: str, port: str) -> str:
+        host = str(self._broker_keys.get("advertisedAddress", LOOPBACK))
+        return authority(host, self.ports_of(broker)[port])
 
     def ports_of(self, name: str) -> dict[str, int]:
         """The ports on which a node listens, as its process announced them last.
@@ -175,12 +171,12 @@ class LocalCluster:
         if self._is_started:
             raise NodeStateError("this cluster runs already: await its stop() first")
         self._is_started = True
-        atexit.register(self._end_at_exit)
+        atexit.register(self._kill_at_exit)
         try:
             if self._place is None:
                 await self.embedded_zookeeper.start()
-            if self._traced:
-                self._settling = asyncio.create_task(self._settle())
+            if self._settler is not None:
+                self._settler.start()
             # The first bookie creates the cluster's znodes, the others find them.
             first, *others = self._bookies.values()
             await self._start(first)
@@ -197,14 +193,12 @@ class LocalCluster:
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
         await self.embedded_zookeeper.stop()
-        atexit.unregister(self._end_at_exit)
+        atexit.unregister(self._kill_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
         self._is_started = False
-        if self._settling is not None:
-            self._settling.cancel()
-            self._settling = None
-            self.trace.settle()  # Last, since it raises what a listener raises.
+        if self._settler is not None:
+            self._settler.stop()  # Last, since it raises what a listener raises.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -226,35 +220,22 @@ class LocalCluster:
         self._require_start()
         session = ZooKeeperStore(self.metadata)
         await session.start()
-        self._sessions.append(session)
-        recorder = Recorder(name, trace_clock_us)
-        if self._traced:
-            recorder.listen(self.trace.add)
-        client = new_client(session, recorder, placement=placement, config=config)
-        self._clients.append(client)
+        client = new_client(session, self._recorder(name), placement=placement, config=config)
+        self._clients.append((client, session))
         return client
 
     async def disconnect(self) -> None:
         """Close all clients of `connect`, and their sessions with the metadata store."""
-        for client in self._clients:
+        clients, self._clients = self._clients, []
+        for client, _ in clients:
             client.close()
-        await asyncio.gather(*(session.stop() for session in self._sessions))
-        self._clients, self._sessions = [], []
+        await asyncio.gather(*(session.stop() for _, session in clients))
 
     async def settled(self) -> None:
         """Return when `trace` has all events that the nodes have reported up to now."""
-        if not self._traced:
-            return
-        self._require_start()
-        assert self._settling is not None
-        now = trace_clock_us()
-        while self._settled_us < now:
-            turn = asyncio.create_task(self._next_turn())
-            await asyncio.wait((turn, self._settling), return_when=asyncio.FIRST_COMPLETED)
-            if self._settling.done():
-                turn.cancel()
-                # A listener to the trace raised: raise that here instead of waiting for ever.
-                self._settling.result()
+        if self._settler is not None:
+            self._require_start()
+            await self._settler.wait()
 
     async def kill(self, name: str) -> None:
         """SIGKILL: the node's memory is lost, its files stay.
@@ -290,7 +271,7 @@ class LocalCluster:
             await self.kill(name)
         await self._start(self._find(name))
 
-    def _end_at_exit(self) -> None:
+    def _kill_at_exit(self) -> None:
         """Kill all nodes if `stop` was never called: a running one would write into the temporary
         folder while that is removed.
         """
@@ -300,27 +281,29 @@ class LocalCluster:
         if self.embedded_zookeeper.is_up:
             kill_and_wait(self.embedded_zookeeper.pid)
 
-    def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
+    def _nodes(self, kind: str, count: int) -> dict[str, NodeProcess]:
         # Of a named server too: nodes may reach it at another address.
         secret = (
             known_secret(self._place.servers) if self._place else self.embedded_zookeeper.secret
         )
         environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
-        names = [f"{kind}-{number}" for number in range(1, count + 1)]
-        folders = {name: self.folder / name for name in names}
-        temporary = self._temporary is not None
         return {
             name: NodeProcess(
                 kind,
                 name,
-                folder,
-                folder / conf,
-                Recorder(name, trace_clock_us),
+                self.folder / name,
+                self._recorder(name),
                 environment,
-                temporary,
+                is_temporary=self._temporary is not None,
             )
-            for name, folder in folders.items()
+            for name in (f"{kind}-{number}" for number in range(1, count + 1))
         }
+
+    def _recorder(self, name: str) -> Recorder:
+        recorder = Recorder(name, trace_clock_us)
+        if self._settler is not None:
+            recorder.listen(self.trace.add)
+        return recorder
 
     def _all(self) -> dict[str, NodeProcess]:
         return {**self._bookies, **self._brokers}
@@ -343,12 +326,13 @@ class LocalCluster:
             raise problem
 
     async def _start(self, node: NodeProcess) -> None:
-        await node.forget()
+        await node.mark_ended()
         make_private(node.folder)
+        conf = node.folder / _CONF[node.kind]
         keys = self.configuration_of(node.name)
-        write_private(node.conf, "".join(f"{key}={value}\n" for key, value in keys.items()))
-        await node.start(self.command_of(node.name, self._command(node)))
-        if self._traced:
+        write_private(conf, "".join(f"{key}={value}\n" for key, value in keys.items()))
+        await node.start(self.command_of(node.name, self._command(node, conf)))
+        if self._settler is not None:
             node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
             await node.stream.start()
         node.recorder.record("node.started")
@@ -360,7 +344,7 @@ class LocalCluster:
         """The keys of a node's configuration file."""
         place = self.metadata
         if name in self._bookies:
-            return {"metadataServiceUri": place, **self._keys}
+            return {"metadataServiceUri": place, **self._bookie_keys}
         topics = {"metadataStoreUrl": f"zk:{place.servers}{place.chroot}"}
         return {**topics, "bookkeeperMetadataServiceUri": place, **self._broker_keys}
 
@@ -372,26 +356,50 @@ class LocalCluster:
         """The connection to the port on which a node reports its events to `trace`."""
         return TraceStream(LOOPBACK, port, self.trace.add)
 
-    def _command(self, node: NodeProcess) -> list[str]:
-        options = ["--id", node.name, "--conf", str(node.conf)]
+    def _command(self, node: NodeProcess, conf: Path) -> list[str]:
+        options = ["--id", node.name, "--conf", str(conf)]
         if node.kind == _BOOKIE:
             options += ["--data", str(node.folder)]
         elif node.ports:
             options += ["--port", str(node.ports["port"])]
             options += ["--web-port", str(node.ports["web_port"])]
-        if self._traced:
+        if self._settler is not None:
             options.append("--trace-from-start")
         return own_command("labkit", node.kind, *options)
 
-    async def _next_turn(self) -> None:
-        async with self._settled:
-            await self._settled.wait()
 
-    async def _settle(self) -> None:
-        """Settle the trace at intervals: rows of several processes arrive in bursts."""
+class _TraceSettler:
+    """Settles a trace at intervals, because rows of several processes arrive in bursts."""
+
+    def __init__(self, trace: TraceLog) -> None:
+        self._trace = trace
+        self._settled_us = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        """Settle all that has arrived; raises what a listener raises."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+            self._trace.settle()
+
+    async def wait(self) -> None:
+        """Return when everything is settled that was reported up to now.
+
+        Raises what a listener to the trace raised: settling ends with that.
+        """
+        now = trace_clock_us()
+        assert self._task is not None
+        while self._settled_us < now:
+            await asyncio.wait((self._task,), timeout=_SETTLE_INTERVAL_S / 5)
+            if self._task.done():
+                self._task.result()
+
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(_SETTLE_INTERVAL_S)
             self._settled_us = trace_clock_us() - _SETTLE_AFTER_US
-            self.trace.settle(self._settled_us)
-            async with self._settled:
-                self._settled.notify_all()
+            self._trace.settle(self._settled_us)

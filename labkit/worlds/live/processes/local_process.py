@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from labkit.worlds.live.host.exit_codes import how_it_ended
+from labkit.worlds.live.host.exit_codes import describe_exit
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal
 from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -45,15 +45,15 @@ async def run_local(
     )
     cancel_on_stop_signal()
     async with cluster:
-        say("\n".join(_places(cluster)))
+        say("\n".join(_addresses(cluster)))
         await _watch(cluster, warn)
 
 
-def _places(cluster: LocalCluster) -> list[str]:
+def _addresses(cluster: LocalCluster) -> list[str]:
     """A line for each part, and one that says how to end them."""
     return [
         f"ZooKeeper  {cluster.zookeeper}",
-        *(_place_of_bookie(cluster, name) for name in cluster.bookie_names),
+        *(_bookie_address(cluster, name) for name in cluster.bookie_names),
         *(
             f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}"
             for name in cluster.broker_names
@@ -62,7 +62,7 @@ def _places(cluster: LocalCluster) -> list[str]:
     ]
 
 
-def _place_of_bookie(cluster: LocalCluster, name: str) -> str:
+def _bookie_address(cluster: LocalCluster, name: str) -> str:
     at = cluster.ports_of(name)
     folder = cluster.folder_of(name)
     return f"{name:<10} {LOOPBACK}:{at['port']} process {at['pid']} {folder}"
@@ -77,7 +77,7 @@ async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
         for name in list(up):
             if (code := cluster.exit_code_of(name)) is not None:
                 up.remove(name)
-                warn(f"{name} {how_it_ended(code)}; its log is in {cluster.folder_of(name)}")
+                warn(f"{name} {describe_exit(code)}; its log is in {cluster.folder_of(name)}")
         if zookeeper_was_up and not zookeeper.is_up:
             zookeeper_was_up = False
             warn(

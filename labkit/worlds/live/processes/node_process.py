@@ -16,7 +16,7 @@ from pathlib import Path
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.live.host.exit_codes import how_it_ended
+from labkit.worlds.live.host.exit_codes import describe_exit
 from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.posix import continue_process, stop_process
 from labkit.worlds.live.host.private import UMASK, open_log
@@ -26,7 +26,7 @@ _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.01
-_LONGEST_QUOTED = 200
+_MAX_QUOTED = 200
 
 
 class NodeNotStartedError(LabkitError):
@@ -48,7 +48,6 @@ class NodeProcess:
     kind: str
     name: str
     folder: Path
-    conf: Path
     recorder: Recorder
     environment: Mapping[str, str] = field(default_factory=dict)
     is_temporary: bool = False
@@ -100,13 +99,13 @@ class NodeProcess:
                 self.process.kill()
                 await self.process.wait()
             else:
-                silent = f"it {how_it_ended(await self.process.wait())} and says nothing"
+                silent = f"it {describe_exit(await self.process.wait())} and says nothing"
             raise NodeNotStartedError(
-                f"{self.name} did not start: {self._last_words(log_path, begin) or silent}"
+                f"{self.name} did not start: {self._failure_reason(log_path, begin) or silent}"
             )
-        self.ports = await self._announced(line)
+        self.ports = await self._parse_announcement(line)
 
-    async def _announced(self, line: bytes) -> dict[str, int]:
+    async def _parse_announcement(self, line: bytes) -> dict[str, int]:
         """The ports in a server's first line; kills a program that prints anything else there."""
         ports = None
         with suppress(ValueError):
@@ -114,11 +113,11 @@ class NodeProcess:
         if not isinstance(ports, dict) or "port" not in ports:
             await self.stop()
             raise NodeNotStartedError(
-                f"{self.name} did not start: it printed {line[:_LONGEST_QUOTED]!r}, not its ports"
+                f"{self.name} did not start: it printed {line[:_MAX_QUOTED]!r}, not its ports"
             )
         return ports
 
-    def _last_words(self, log_path: Path, begin: int) -> str:
+    def _failure_reason(self, log_path: Path, begin: int) -> str:
         """The reason that the process printed before it ended; without one the end of its log, and
         the log's path.  Empty if it printed nothing.
         """
@@ -137,7 +136,7 @@ class NodeProcess:
     async def _record_end(self) -> None:
         assert self.process is not None
         await self.process.wait()
-        await self.forget()
+        await self.mark_ended()
         self.recorder.record("node.killed")
 
     async def kill(self) -> None:
@@ -188,9 +187,9 @@ class NodeProcess:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        await self.forget()
+        await self.mark_ended()
 
-    async def forget(self) -> None:
+    async def mark_ended(self) -> None:
         """Take the last rows of its trace, after the process has ended."""
         if self.process is not None:
             self.exit_code = self.process.returncode

@@ -1,6 +1,6 @@
-"""A bookie's settings from BookKeeper's own configuration file, `bk_server.conf`.
+"""Settings of a bookie and of autorecovery, from BookKeeper's own file `bk_server.conf`.
 
-Keys are BookKeeper's; `known_keys` says which are obeyed, refused or ignored with a line.
+A field's key stands beside it; `config/known_keys` says what happens with other keys.
 
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
@@ -8,7 +8,6 @@ In BookKeeper: `conf/ServerConfiguration.java`.
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,129 +21,72 @@ from labkit.system.metadata.place import (
     parse_place,
     place_of_servers,
 )
+from labkit.system.metadata.registration import check_bookie_id
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.settings import check_ranges, setting
 from labkit.system.storage.config import StorageConfig
-from labkit.worlds.live.config.known_keys import PassedOver, bookkeeper_keys, passed_over
+from labkit.worlds.live.config.known_keys import KnownKeys, obeyed_keys, refused_keys
 from labkit.worlds.live.config.metadata_option import place_of_option
 from labkit.worlds.live.config.properties import (
-    Keys,
-    boolean,
-    configured,
-    naming,
+    errors_name_keys,
+    fields_in,
     parse_properties,
     read_configuration,
-    values,
 )
 from labkit.worlds.live.net import LOOPBACK
 from labkit.worlds.live.peers import PeerLimits
-from labkit.worlds.live.processes.autorecovery_process import AutoRecoverySettings
-from labkit.worlds.live.processes.bookie_process import BookieSettings
-
-_STORAGE_KEYS: Keys = {
-    "journalFormatVersionToWrite": ("journal_format_version_to_write", int),
-    "fileInfoFormatVersionToWrite": ("file_info_format_version_to_write", int),
-    "journalMaxSizeMB": ("journal_max_size_mb", int),
-    "journalPreAllocSizeMB": ("journal_pre_alloc_size_mb", int),
-    "journalAlignmentSize": ("journal_alignment_size", int),
-    "journalMaxBackups": ("journal_max_backups", int),
-    "journalMaxMemorySizeMb": ("journal_max_memory_size_mb", int),
-    "journalFlushWhenQueueEmpty": ("journal_flush_when_queue_empty", boolean),
-    "journalMaxGroupWaitMSec": ("journal_max_group_wait_ms", int),
-    "journalBufferedWritesThreshold": ("journal_buffered_writes_threshold", int),
-    "journalBufferedEntriesThreshold": ("journal_buffered_entries_threshold", int),
-    "skipListSizeLimit": ("skip_list_size_limit", int),
-    "logSizeLimit": ("log_size_limit", int),
-    "entryLogPerLedgerEnabled": ("entry_log_per_ledger_enabled", boolean),
-    "maximumNumberOfActiveEntryLogs": ("maximum_number_of_active_entry_logs", int),
-    "pageSize": ("page_size", int),
-    "pageLimit": ("page_limit", int),
-    "openFileLimit": ("open_file_limit", int),
-    "ledgerStorageClass": ("ledger_storage_class", str),
-}
-
-_GARBAGE_KEYS: Keys = {
-    "gcWaitTime": ("gc_wait_time_ms", int),
-    "gcOverreplicatedLedgerWaitTime": ("gc_overreplicated_ledger_wait_time_ms", int),
-    "minorCompactionThreshold": ("minor_compaction_threshold", float),
-    "minorCompactionInterval": ("minor_compaction_interval_s", float),
-    "majorCompactionThreshold": ("major_compaction_threshold", float),
-    "majorCompactionInterval": ("major_compaction_interval_s", float),
-    "isThrottleByBytes": ("is_throttle_by_bytes", boolean),
-    "compactionRateByEntries": ("compaction_rate_by_entries", int),
-    "compactionRateByBytes": ("compaction_rate_by_bytes", int),
-    "isForceGCAllowWhenNoSpace": ("is_force_gc_allow_when_no_space", boolean),
-}
-
-_DISK_KEYS: Keys = {
-    "diskUsageThreshold": ("disk_usage_threshold", float),
-    "diskUsageWarnThreshold": ("disk_usage_warn_threshold", float),
-    "diskUsageLwmThreshold": ("disk_usage_lwm_threshold", float),
-    "diskCheckInterval": ("disk_check_interval_ms", int),
-    "readOnlyModeEnabled": ("read_only_mode_enabled", boolean),
-    "readOnlyModeOnAnyDiskFullEnabled": ("read_only_mode_on_any_disk_full_enabled", boolean),
-    "forceReadOnlyBookie": ("force_read_only_bookie", boolean),
-}
-
-_AUTORECOVERY_KEYS: Keys = {
-    "auditorPeriodicCheckInterval": ("auditor_periodic_check_interval_s", int),
-    "auditorPeriodicBookieCheckInterval": ("auditor_periodic_bookie_check_interval_s", int),
-    "auditorReplicasCheckInterval": ("auditor_replicas_check_interval_s", int),
-    "auditorPeriodicPlacementPolicyCheckInterval": (
-        "auditor_periodic_placement_policy_check_interval_s",
-        int,
-    ),
-    "repairedPlacementPolicyNotAdheringBookieEnabled": (
-        "repaired_placement_policy_not_adhering_bookie_enabled",
-        boolean,
-    ),
-    "minNumRacksPerWriteQuorum": ("min_num_racks_per_write_quorum", int),
-    "enforceMinNumRacksPerWriteQuorum": ("enforce_min_num_racks_per_write_quorum", boolean),
-    "auditorLedgerVerificationPercentage": ("auditor_ledger_verification_percentage", int),
-    "lostBookieRecoveryDelay": ("lost_bookie_recovery_delay_s", int),
-    "openLedgerRereplicationGracePeriod": ("open_ledger_rereplication_grace_period_ms", int),
-    "rwRereplicateBackoffMs": ("rw_rereplicate_backoff_ms", int),
-    "lockReleaseOfFailedLedgerGracePeriod": (
-        "lock_release_of_failed_ledger_grace_period_ms",
-        int,
-    ),
-    "rereplicationEntryBatchSize": ("rereplication_entry_batch_size", int),
-    "replicationRateByBytes": ("replication_rate_by_bytes", int),
-}
-
-_PEER_KEYS: Keys = {
-    "labkitMaxConnections": ("most_connections", int),
-    "labkitPeerMemoryMB": ("most_memory_mb", int),
-    "nettyMaxFrameSizeBytes": ("largest_frame", int),
-}
-"""BookKeeper has no limits over all connections, so two of the keys are labkit's own."""
-
-_PROCESS_KEYS: Keys = {
-    "bookiePort": ("port", int),
-    "flushInterval": ("flush_interval_ms", int),
-}
 
 _BOOKIE_PORT = 3181
 """BookKeeper's default port."""
-OBEYED_KEYS = {
-    *_STORAGE_KEYS,
-    *_GARBAGE_KEYS,
-    *_DISK_KEYS,
-    *_AUTORECOVERY_KEYS,
-    *_PEER_KEYS,
-    *_PROCESS_KEYS,
-    "advertisedAddress",
-    "allowStorageExpansion",
-    "autoRecoveryDaemonEnabled",
-    "bookieId",
-    "indexDirectories",
-    "journalDirectory",
-    "journalDirectories",
-    "ledgerDirectories",
-    "ledgerManagerFactoryClass",
-    "metadataServiceUri",
-    "zkLedgersRootPath",
-    "zkServers",
-}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookieSettings:
+    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` the
+    process runs none.
+
+    Directories are kept as configured, even relative to the working directory: the cookie records
+    them in this form.
+
+    Raises `BKIncorrectParameterException` when a value is out of range.
+    """
+
+    bookie_id: str = setting(key="bookieId")
+    metadata: MetadataPlace
+    host: str = setting(LOOPBACK, "advertisedAddress")
+    journal_dirs: tuple[str, ...] = setting(key="journalDirectories")
+    ledger_dirs: tuple[str, ...] = setting(key="ledgerDirectories")
+    port: int = setting(0, "bookiePort", at_least=0, at_most=65535)
+    flush_interval_ms: int = setting(10_000, "flushInterval", at_least=1)
+    storage: StorageConfig
+    garbage: GarbageConfig
+    disk: DiskConfig
+    autorecovery: AutoRecoveryConfig | None
+    peers: PeerLimits
+    allow_storage_expansion: bool = setting(False, "allowStorageExpansion")
+    trace_from_start: bool
+
+    def __post_init__(self) -> None:
+        check_bookie_id(self.bookie_id)
+        check_ranges(self)
+        if not self.journal_dirs or not self.ledger_dirs:
+            raise BKIncorrectParameterException(
+                "a bookie needs at least one journal directory and one ledger directory"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AutoRecoverySettings:
+    """The settings of an autorecovery process.  Raises `BKIncorrectParameterException`."""
+
+    node: str
+    metadata: MetadataPlace
+    config: AutoRecoveryConfig
+    trace_from_start: bool
+
+    def __post_init__(self) -> None:
+        # `whoisauditor` reads the id as a bookie's.
+        check_bookie_id(self.node)
 
 
 class BookieOptions(Protocol):
@@ -166,32 +108,28 @@ class AutoRecoveryOptions(Protocol):
     trace_from_start: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Those settings in a configuration file that labkit knows.
+    """A `bk_server.conf`: settings of a bookie's parts, and keys that several settings depend on.
 
-    `passed_over` names the keys that have no effect here.
+    `properties` has the keys of the process itself, `unused_keys` those without effect, each with
+    the key that may be meant.
     """
 
     properties: Mapping[str, str]
+    unused_keys: Mapping[str, str]
     storage: StorageConfig
     garbage: GarbageConfig
     disk: DiskConfig
     autorecovery: AutoRecoveryConfig
     peers: PeerLimits
-    passed_over: PassedOver
-
-    def value(self, *keys: str) -> str:
-        """The value of the first of these keys that has one; empty if none has."""
-        return next((self.properties[key] for key in keys if self.properties.get(key)), "")
-
-    def number(self, key: str, default: int) -> int:
-        """A whole number.  Raises `BKIncorrectParameterException`."""
-        return int(values(self.properties, {key: (key, int)}).get(key, default))
-
-    def switch(self, key: str, default: bool) -> bool:
-        """Whether the switch is on.  Raises `BKIncorrectParameterException`."""
-        return bool(values(self.properties, {key: (key, boolean)}).get(key, default))
+    auto_recovery_daemon_enabled: bool = setting(True, "autoRecoveryDaemonEnabled")
+    journal_directory: tuple[str, ...] = setting((), "journalDirectory")
+    index_directories: tuple[str, ...] = setting((), "indexDirectories")
+    metadata_service_uri: str = setting("", "metadataServiceUri")
+    zk_servers: str = setting("", "zkServers")
+    zk_ledgers_root_path: str = setting("", "zkLedgersRootPath")
+    ledger_manager_factory_class: str = setting("", "ledgerManagerFactoryClass")
 
     @property
     def metadata(self) -> MetadataPlace | None:
@@ -200,10 +138,9 @@ class ServerConfig:
         As in BookKeeper `metadataServiceUri` goes before the older keys.  Raises
         `BKIncorrectParameterException`, for example when they contradict it.
         """
-        uri, servers = self.value("metadataServiceUri"), self.value("zkServers")
-        root = self.value("zkLedgersRootPath")
+        uri, servers, root = self.metadata_service_uri, self.zk_servers, self.zk_ledgers_root_path
         if not uri:
-            layout = _layout(self.value("ledgerManagerFactoryClass"))
+            layout = _layout(self.ledger_manager_factory_class)
             return (
                 place_of_servers(servers, root or DEFAULT_LEDGERS_ROOT, layout) if servers else None
             )
@@ -223,30 +160,31 @@ class ServerConfig:
 
         Raises `BKIncorrectParameterException`, for example when they contradict each other.
         """
-        if uri := self.value("metadataServiceUri"):
-            place = parse_place(uri)
+        if self.metadata_service_uri:
+            place = parse_place(self.metadata_service_uri)
             path = place.chroot + place.ledgers_root
             return place_of_option(option, "metadataServiceUri", path, place.layout)
-        layout = _layout(self.value("ledgerManagerFactoryClass"))
-        path = self.value("zkLedgersRootPath") or DEFAULT_LEDGERS_ROOT
+        layout = _layout(self.ledger_manager_factory_class)
+        path = self.zk_ledgers_root_path or DEFAULT_LEDGERS_ROOT
         keys = "zkLedgersRootPath or ledgerManagerFactoryClass"
         return place_of_option(option, keys, path, layout)
 
-    def directories(self, *keys: str) -> tuple[str, ...]:
-        """The comma-separated directories of the first of these keys that is set, as written."""
-        parts = self.value(*keys).split(",")
-        return tuple(part.strip() for part in parts if part.strip())
 
-
-_NO_FILE = ServerConfig(
-    {},
-    StorageConfig(),
-    GarbageConfig(),
-    DiskConfig(),
-    AutoRecoveryConfig(),
-    PeerLimits(),
-    PassedOver(),
+BOOKKEEPER_KEYS = KnownKeys(
+    obeyed_keys(
+        (
+            StorageConfig,
+            GarbageConfig,
+            DiskConfig,
+            AutoRecoveryConfig,
+            PeerLimits,
+            BookieSettings,
+            ServerConfig,
+        )
+    ),
+    {key.name: key for key in refused_keys("bookkeeper_refused_keys.tsv")},
 )
+"""The keys of `bk_server.conf`."""
 
 
 def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
@@ -260,16 +198,18 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
     Raises `BKIncorrectParameterException`, which names the wrong line or key.
     """
     properties = parse_properties(data, name)
-    without_effect = passed_over(properties, bookkeeper_keys(), bookie=bookie)
-    return ServerConfig(
-        properties,
-        configured(StorageConfig, _STORAGE_KEYS, properties) if bookie else StorageConfig(),
-        configured(GarbageConfig, _GARBAGE_KEYS, properties),
-        configured(DiskConfig, _DISK_KEYS, properties),
-        configured(AutoRecoveryConfig, _AUTORECOVERY_KEYS, properties),
-        configured(PeerLimits, _PEER_KEYS, properties),
-        without_effect,
-    )
+    unused = BOOKKEEPER_KEYS.unused(properties, bookie=bookie)
+    with errors_name_keys(properties):
+        return ServerConfig(
+            properties=properties,
+            unused_keys=unused,
+            storage=StorageConfig(**fields_in(properties, StorageConfig) if bookie else {}),
+            garbage=GarbageConfig(**fields_in(properties, GarbageConfig)),
+            disk=DiskConfig(**fields_in(properties, DiskConfig)),
+            autorecovery=AutoRecoveryConfig(**fields_in(properties, AutoRecoveryConfig)),
+            peers=PeerLimits(**fields_in(properties, PeerLimits)),
+            **fields_in(properties, ServerConfig),
+        )
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
@@ -277,37 +217,33 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 
     Raises `BKIncorrectParameterException` when a setting that a bookie needs is missing.
     """
-    config = config or _NO_FILE
-    data = options.data.absolute() if options.data else None
-    journal_dirs = config.directories("journalDirectories", "journalDirectory")
-    ledger_dirs = config.directories("ledgerDirectories")
-    if config.directories("indexDirectories") not in ((), ledger_dirs):
+    config = config or parse_server_config(b"", "no file")
+    process = fields_in(config.properties, BookieSettings)
+    process.setdefault("journal_dirs", config.journal_directory)
+    process.setdefault("ledger_dirs", ())
+    if config.index_directories not in ((), process["ledger_dirs"]):
         raise BKIncorrectParameterException(
             "indexDirectories differs from ledgerDirectories; labkit keeps indexes in the latter"
         )
-    bookie_id, port = _id_and_port(options.id, options.port, config)
-    flush_interval_ms = options.flush_interval_ms
-    if flush_interval_ms is None:
-        flush_interval_ms = config.number("flushInterval", 10_000)
-    settings = partial(
-        BookieSettings,
-        _needed("--id", bookie_id, "bookieId or advertisedAddress"),
-        _metadata(options.zookeeper, config),
-        config.value("advertisedAddress") or LOOPBACK,
-        (f"{data}/journal",) if data else journal_dirs,
-        (f"{data}/ledgers",) if data else ledger_dirs,
-        port,
-        flush_interval_ms,
-        config.storage,
-        config.garbage,
-        config.disk,
-        config.autorecovery if config.switch("autoRecoveryDaemonEnabled", True) else None,
-        config.peers,
-        config.switch("allowStorageExpansion", False),
-        options.trace_from_start,
-    )
-    with naming(_PROCESS_KEYS, config.properties, options):
-        return settings()
+    process["bookie_id"], process["port"] = _id_and_port(options.id, options.port, config)
+    if not process["bookie_id"]:
+        raise _missing("--id", "bookieId or advertisedAddress")
+    if options.data:
+        data = options.data.absolute()
+        process["journal_dirs"], process["ledger_dirs"] = (f"{data}/journal",), (f"{data}/ledgers",)
+    if options.flush_interval_ms is not None:
+        process["flush_interval_ms"] = options.flush_interval_ms
+    with errors_name_keys(config.properties, options):
+        return BookieSettings(
+            **process,
+            metadata=_metadata(options.zookeeper, config),
+            storage=config.storage,
+            garbage=config.garbage,
+            disk=config.disk,
+            autorecovery=config.autorecovery if config.auto_recovery_daemon_enabled else None,
+            peers=config.peers,
+            trace_from_start=options.trace_from_start,
+        )
 
 
 def autorecovery_settings(
@@ -317,7 +253,7 @@ def autorecovery_settings(
 
     Raises `BKIncorrectParameterException`.
     """
-    config = config or _NO_FILE
+    config = config or parse_server_config(b"", "no file")
     return AutoRecoverySettings(
         _id_and_port(options.id, None, config)[0] or socket.gethostname(),
         _metadata(options.zookeeper, config),
@@ -334,11 +270,12 @@ def _id_and_port(
     As in BookKeeper the id is `bookieId`, else `advertisedAddress:bookiePort`.  Raises
     `BKIncorrectParameterException`.
     """
-    bookie_id, address = id_option or config.value("bookieId"), config.value("advertisedAddress")
+    process = fields_in(config.properties, BookieSettings)
+    bookie_id, address = id_option or process.get("bookie_id", ""), process.get("host", "")
     is_port_of_id = bool(address and not bookie_id)
-    port = port_option
+    port: int | None = port_option
     if port is None:
-        port = config.number("bookiePort", _BOOKIE_PORT if is_port_of_id else 0)
+        port = process.get("port", _BOOKIE_PORT if is_port_of_id else 0)
     if is_port_of_id and port == 0:
         raise BKIncorrectParameterException(
             "bookiePort is 0, and without bookieId it is part of the bookie's id; name a port"
@@ -364,12 +301,6 @@ def _metadata(option: str | None, config: ServerConfig) -> MetadataPlace:
     if place is None:
         raise _missing("--zookeeper", "metadataServiceUri")
     return place
-
-
-def _needed(option: str, value: str, key: str) -> str:
-    if not value:
-        raise _missing(option, key)
-    return value
 
 
 def _missing(option: str, key: str) -> BKIncorrectParameterException:

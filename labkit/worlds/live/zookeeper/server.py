@@ -15,14 +15,14 @@ import os
 import socket
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from labkit.system.metadata.place import MetadataPlace
+from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.java import find_java
-from labkit.worlds.live.host.posix import lock_at_once, require_posix
+from labkit.worlds.live.host.posix import require_posix, try_lock
 from labkit.worlds.live.host.private import UMASK, make_private, open_log, write_private
 from labkit.worlds.live.zookeeper.secret import login_configuration, new_secret, publish, withdraw
 
@@ -107,7 +107,7 @@ rootLogger.appenderRef.file.ref=file
 """The log takes at most 3 MB: each connection adds lines to it."""
 
 
-class ZooKeeperNotStarted(RuntimeError):
+class ZooKeeperNotStarted(LabkitError):
     """The server could not be started: the message has the reason and the end of its log."""
 
 
@@ -259,12 +259,7 @@ class EmbeddedZooKeeper:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.stop()
 
     @property
@@ -280,7 +275,7 @@ class EmbeddedZooKeeper:
             self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
         folder = self._running_folder.resolve()
         try:
-            command, output = await _prepared(folder, port, self.secret)
+            command, output = await _prepare_in_thread(folder, port, self.secret)
             log_start = await asyncio.to_thread(_log_size, folder)
             with output:
                 self._process = await asyncio.create_subprocess_exec(
@@ -300,7 +295,7 @@ class EmbeddedZooKeeper:
             raise
 
 
-async def _prepared(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
+async def _prepare_in_thread(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
     """Run `_prepare` in a thread; if cancelled, wait for it, since it writes into the folder."""
     preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
     try:
@@ -322,7 +317,7 @@ def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]
     make_private(folder / "data")
     output = open_log(folder / OUTPUT_NAME)
     # The server inherits the open file with its lock: two servers never share a folder.
-    if not lock_at_once(output):
+    if not try_lock(output):
         output.close()
         raise ZooKeeperNotStarted(
             f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
@@ -343,11 +338,11 @@ async def _until_serving(
     while await _folder_served_on(port) != folder:
         ended = process.returncode is not None
         if ended or loop.time() > deadline:
-            lines = await asyncio.to_thread(_lines_of_start, folder, log_start)
+            lines = await asyncio.to_thread(_output_since, folder, log_start)
             if any("Address already in use" in line for line in lines):
                 raise PortTaken(port)
             what = f"ended with exit code {process.returncode}" if ended else "does not answer"
-            shown = "\n  ".join(filter(_tells_why, lines)) or "(it says nothing)"
+            shown = "\n  ".join(filter(_is_reason, lines)) or "(it says nothing)"
             raise ZooKeeperNotStarted(f"ZooKeeper {what}; its log, {folder / LOG_NAME}:\n  {shown}")
         await asyncio.sleep(POLL_INTERVAL_S)
 
@@ -374,7 +369,7 @@ async def _folder_served_on(port: int) -> Path | None:
     return None
 
 
-def _tells_why(line: str) -> bool:
+def _is_reason(line: str) -> bool:
     return bool(line.strip()) and " INFO " not in line and not line.startswith("\t")
 
 
@@ -383,7 +378,7 @@ def _log_size(folder: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _lines_of_start(folder: Path, log_start: int) -> list[str]:
+def _output_since(folder: Path, log_start: int) -> list[str]:
     """What the JVM has printed, and the log's lines behind `log_start`; all, if it began again."""
     said = (folder / OUTPUT_NAME).read_bytes()
     if (size := _log_size(folder)) > 0:

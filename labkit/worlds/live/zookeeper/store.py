@@ -60,14 +60,14 @@ _ANSWER_TIMEOUT_S = 15.0
 
 _CREATE_ATTEMPTS = 100
 
-_PART_BETWEEN_QUESTIONS = 1 / 4
+_POLL_SHARE = 1 / 4
 """The interval of requests that test whether the store answers, as a share of the time-out."""
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
 """kazoo's default of a minute would keep all clients waiting after a server's restart."""
 
-_MEANINGS: dict[type[Exception], type[MetadataError]] = {
+_ERRORS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
     KazooNodeExistsError: NodeExistsError,
     KazooBadVersionError: BadVersionError,
@@ -80,7 +80,7 @@ class SecretNeededError(MetadataUnavailableError):
 
 
 class ZooKeeperStore:
-    """A session with a ZooKeeper server or ensemble, for one cluster.
+    """A session with a ZooKeeper server or ensemble, for one cluster; a `MetadataStore`.
 
     ZooKeeper removes the session's ephemeral nodes `session_timeout_s` after its owner falls
     silent.
@@ -91,15 +91,15 @@ class ZooKeeperStore:
         self.place = place
         self.session_timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
-        self._handler = _Handler(self._end)
+        self._handler = _Handler(self._note_refusal)
         self._connected = asyncio.Event()
-        self._asked: set[asyncio.Future[None]] = set()
+        self._pending: set[asyncio.Future[None]] = set()
         self._is_refused = False
         self._session_was_lost = False
         self._new_session_actions: list[Callable[[], None]] = []
         self._silence_actions: list[Callable[[], None]] = []
         self._answered_at = self._loop.time()
-        self._asking_often: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._broken_watches: list[Callable[[], None]] = []
         try:
             self.client = KazooClient(
@@ -133,7 +133,11 @@ class ZooKeeperStore:
         except TimeoutError:
             await self.stop()
             found = f"no ZooKeeper answers at {self.place.servers} within {timeout_s:g} s"
-            hint = "another kind of server does" if self._handler.met_others else "is it running?"
+            hint = (
+                "another kind of server does"
+                if self._handler.met_other_server
+                else "is it running?"
+            )
             raise MetadataUnavailableError(f"{found}; {hint}") from None
         except asyncio.CancelledError:
             await self.stop()
@@ -155,8 +159,8 @@ class ZooKeeperStore:
     async def stop(self) -> None:
         """End the session: its ephemeral nodes are removed at once, and no watch is called."""
         self._handler.is_stopping = True
-        if self._asking_often is not None:
-            self._asking_often.cancel()
+        if self._polling is not None:
+            self._polling.cancel()
         # In a thread: kazoo waits for its own threads, and the loop must go on meanwhile.
         await asyncio.to_thread(self.client.stop)
         await asyncio.to_thread(self.client.close)
@@ -172,18 +176,18 @@ class ZooKeeperStore:
         time-out, before the caller gets that answer.
         """
         self._silence_actions.append(action)
-        if self._asking_often is None:
+        if self._polling is None:
             self._answered_at = self._loop.time()
-            self._asking_often = self._loop.create_task(self._ask_often())
+            self._polling = self._loop.create_task(self._poll())
 
-    async def _ask_often(self) -> None:
+    async def _poll(self) -> None:
         """Send requests at intervals: kazoo's own pings do not show that this process was
         suspended.
         """
         while True:
             with suppress(MetadataError):
                 await self.exists("/")
-            await asyncio.sleep(self.session_timeout_s * _PART_BETWEEN_QUESTIONS)
+            await asyncio.sleep(self.session_timeout_s * _POLL_SHARE)
 
     def _note_answer(self) -> None:
         now = self._loop.time()
@@ -193,13 +197,13 @@ class ZooKeeperStore:
             for action in self._silence_actions:
                 action()
 
-    def _end(self) -> None:
+    def _note_refusal(self) -> None:
         """Called in kazoo's thread when it gives up: the server does not accept the secret."""
         self._loop.call_soon_threadsafe(self._refuse)
 
     def _refuse(self) -> None:
         self._is_refused = True
-        for done in self._asked:
+        for done in self._pending:
             if not done.done():
                 done.set_exception(self._refused())
 
@@ -244,34 +248,28 @@ class ZooKeeperStore:
         return created.removeprefix(self.place.chroot)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Data and version."""
         request = self.client.get_async(self._whole(path), self._watch(on_change))
         data, stat = await self._result(path, request)
         return data, stat.version
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether the node exists."""
         request = self.client.exists_async(self._whole(path), self._watch(on_change))
         return await self._result(path, request) is not None
 
     async def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data if the version fits; returns the new version."""
         check_node(path, data)
         stat = await self._result(path, self.client.set_async(self._whole(path), data, version))
         new_version: int = stat.version
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node if the version fits."""
         await self._result(path, self.client.delete_async(self._whole(path), version))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Names of the children, sorted."""
         request = self.client.get_children_async(self._whole(path), self._watch(on_change))
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        """Wait for this session's server to have caught up."""
         # Any path: the server gets everything that was changed before, in order.
         await self._result("/", self.client.sync_async("/"))
 
@@ -284,15 +282,15 @@ class ZooKeeperStore:
         if on_change is None:
             return None
 
-        def tell(event: WatchedEvent) -> None:
+        def notify(event: WatchedEvent) -> None:
             if event.type == EventType.NONE:
-                self._loop.call_soon_threadsafe(self._note_broken, on_change)
+                self._loop.call_soon_threadsafe(self._note_broken_watch, on_change)
             else:
                 self._loop.call_soon_threadsafe(on_change)
 
-        return tell
+        return notify
 
-    def _note_broken(self, on_change: OnChange) -> None:
+    def _note_broken_watch(self, on_change: OnChange) -> None:
         if self._connected.is_set():
             on_change()
         else:
@@ -303,18 +301,18 @@ class ZooKeeperStore:
             raise self._refused()
         # A future of this loop: kazoo's result belongs to its threads and cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
-        self._asked.add(done)
+        self._pending.add(done)
 
         def finish() -> None:
-            if result.exception is None or type(result.exception) in _MEANINGS:
+            if result.exception is None or type(result.exception) in _ERRORS:
                 self._note_answer()
             if not done.done():
                 done.set_result(None)
 
-        def tell(_: IAsyncResult) -> None:
+        def notify(_: IAsyncResult) -> None:
             self._loop.call_soon_threadsafe(finish)
 
-        result.rawlink(tell)
+        result.rawlink(notify)
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 await done
@@ -324,13 +322,13 @@ class ZooKeeperStore:
                 f" {_ANSWER_TIMEOUT_S:g} s"
             ) from None
         finally:
-            self._asked.discard(done)
+            self._pending.discard(done)
         try:
             return result.get()
         except SessionClosedRequireSaslError:
             raise self._refused() from None
         except KazooException as error:
-            kind = _MEANINGS.get(type(error), MetadataUnavailableError)
+            kind = _ERRORS.get(type(error), MetadataUnavailableError)
             raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None
 
 
@@ -342,7 +340,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
     def __init__(self, on_refusal: Callable[[], None]) -> None:
         super().__init__()
         self.is_stopping = False
-        self.met_others = False
+        self.met_other_server = False
         """Whether another kind of server answered, such as a bookie."""
         self._on_refusal = on_refusal
 
@@ -359,7 +357,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
                     self._on_refusal()
                     return
                 except (TypeError, struct.error):  # kazoo read another server's bytes.
-                    self.met_others = True
+                    self.met_other_server = True
                 if not self.is_stopping:
                     time.sleep(_RECONNECT_DELAY_S)
 

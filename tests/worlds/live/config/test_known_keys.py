@@ -1,39 +1,23 @@
-"""Every key of BookKeeper's and of Pulsar's configuration is obeyed, refused or harmless."""
+"""Which keys of BookKeeper's and Pulsar's configuration labkit obeys, refuses or does not use."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.live.config.known_keys import (
-    BY_A_BOOKIE,
-    HARMLESS,
-    OBEYED,
-    REFUSED,
-    KnownKey,
-    PassedOver,
-    Table,
-    bookkeeper_keys,
-    check_keys,
-    passed_over,
-    pulsar_keys,
-)
-from labkit.worlds.live.processes import broker_config, server_config
+from labkit.system.storage.config import StorageConfig
+from labkit.worlds.live.config.known_keys import KnownKeys, RefusedKey, describe_unused
+from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
 from labkit.worlds.live.processes.cluster import LocalCluster
-from labkit.worlds.live.processes.server_config import parse_server_config
+from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS, parse_server_config
 
 KEYS = Path(__file__).parent / "keys"
 OF_BOOKKEEPER = ("bookkeeper-4.18.0.txt", "bk_server.conf-4.18.0.txt")
 OF_PULSAR = ("pulsar-4.2.4.txt", "broker.conf.txt")
 CLIENT = "bookkeeper_"
 OURS = "labkit"
-TABLES = pytest.mark.parametrize("keys", [bookkeeper_keys, pulsar_keys])
 REFUSING = [
-    (table, key)
-    for table in (bookkeeper_keys(), pulsar_keys())
-    for key in table.values()
-    if key.kind in (REFUSED, BY_A_BOOKIE)
+    (table, key) for table in (BOOKKEEPER_KEYS, PULSAR_KEYS) for key in table.refused.values()
 ]
 
 
@@ -52,51 +36,40 @@ def with_values(*lists: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("keys", "lists"), [(bookkeeper_keys, OF_BOOKKEEPER), (pulsar_keys, OF_PULSAR)]
+    ("table", "lists"), [(BOOKKEEPER_KEYS, OF_BOOKKEEPER), (PULSAR_KEYS, OF_PULSAR)]
 )
-def test_the_table_has_each_key(keys: Callable[[], Table], lists: tuple[str, ...]) -> None:
-    table = {name for name in keys() if not name.startswith((CLIENT, OURS))}
-    assert table == names(*lists)
-
-
-@pytest.mark.parametrize(
-    ("keys", "module"), [(bookkeeper_keys, server_config), (pulsar_keys, broker_config)]
-)
-def test_what_the_table_calls_obeyed_is_what_labkit_reads(
-    keys: Callable[[], Table], module: object
+def test_each_key_is_one_of_bookkeepers_or_pulsars(
+    table: KnownKeys, lists: tuple[str, ...]
 ) -> None:
-    obeyed = {key.name for key in keys().values() if key.kind == OBEYED}
-    assert obeyed == module.OBEYED_KEYS  # type: ignore[attr-defined]
+    ours = {name for name in (*table.obeyed, *table.refused) if not name.startswith(OURS)}
+    client = {CLIENT + name for name in names(*OF_BOOKKEEPER)}
+    assert ours - names(*lists) - client <= {CLIENT + name for name in BOOKKEEPER_KEYS.obeyed}
+    assert not table.obeyed & set(table.refused)
 
 
-@TABLES
-def test_every_key_has_a_kind_and_a_reason_unless_it_is_obeyed(keys: Callable[[], Table]) -> None:
-    kinds = {OBEYED, REFUSED, BY_A_BOOKIE, HARMLESS}
-    assert {key.kind for key in keys().values()} <= kinds
-    assert [key.name for key in keys().values() if not key.why and key.kind != OBEYED] == []
+def test_each_refused_key_has_a_reason() -> None:
+    assert [key.name for _, key in REFUSING if not key.why] == []
 
 
 @pytest.mark.parametrize(("table", "key"), REFUSING, ids=lambda it: getattr(it, "name", ""))
 def test_a_refused_key_is_named_and_what_labkit_does_anyway_is_accepted(
-    table: Table, key: KnownKey
+    table: KnownKeys, key: RefusedKey
 ) -> None:
     for value in (*key.accepted, ""):
-        assert passed_over({key.name: value}, table) == PassedOver()
+        assert table.unused({key.name: value}) == {}
     with pytest.raises(BKIncorrectParameterException, match=f"^{key.name} asks for .*remove it"):
-        passed_over({key.name: "other"}, table)
+        table.unused({key.name: "other"})
 
 
 @pytest.mark.parametrize(
-    ("keys", "published"),
+    ("table", "published"),
     [
-        (bookkeeper_keys, with_values("bk_server.conf-4.18.0.txt")),
-        (pulsar_keys, with_values("pulsar-4.2.4.txt")),
+        (BOOKKEEPER_KEYS, with_values("bk_server.conf-4.18.0.txt")),
+        (PULSAR_KEYS, with_values("pulsar-4.2.4.txt")),
     ],
 )
-def test_a_published_default_is_never_refused(
-    keys: Callable[[], Table], published: dict[str, str]
-) -> None:
-    assert passed_over(published, keys()).unknown == {}
+def test_a_published_default_is_never_refused(table: KnownKeys, published: dict[str, str]) -> None:
+    assert published.keys() > table.unused(published).keys()
 
 
 @pytest.mark.parametrize(
@@ -136,37 +109,36 @@ def test_a_bookie_does_not_start_without_what_decides_on_durability_place_or_acc
 def test_nor_does_a_broker(line: str) -> None:
     key, _, value = line.partition("=")
     with pytest.raises(BKIncorrectParameterException, match=f"^{key} asks"):
-        passed_over({key: value}, pulsar_keys())
+        PULSAR_KEYS.unused({key: value})
 
 
 def test_a_refusal_shows_no_password() -> None:
     with pytest.raises(BKIncorrectParameterException) as refused:
-        passed_over({"tlsKeyStorePassword": "sesame"}, pulsar_keys())
+        PULSAR_KEYS.unused({"tlsKeyStorePassword": "sesame"})
     assert "sesame" not in str(refused.value)
 
 
 def test_a_switch_may_be_written_in_capitals() -> None:
-    assert passed_over({"journalSyncData": "TRUE"}, bookkeeper_keys()) == PassedOver()
+    assert BOOKKEEPER_KEYS.unused({"journalSyncData": "TRUE"}) == {}
 
 
-def test_an_unknown_key_is_ignored_and_the_one_that_may_be_meant_is_named() -> None:
-    found = passed_over({"joumalSyncData": "true", "xyzzy": "1"}, bookkeeper_keys())
-    assert found.unknown == {"joumalSyncData": "journalSyncData", "xyzzy": ""}
-    assert found.lines() == [
-        "no such key, and without effect: joumalSyncData (journalSyncData?), xyzzy"
-    ]
+def test_an_unknown_key_is_ignored_and_the_one_that_may_be_meant_is_named_first() -> None:
+    found = BOOKKEEPER_KEYS.unused({"joumalSyncData": "true", "aKey": "1", "another": ""})
+    assert found == {"joumalSyncData": "journalSyncData", "aKey": ""}
+    assert describe_unused(found) == (
+        "labkit does not use these keys: joumalSyncData (did you mean journalSyncData?), aKey"
+    )
 
 
 def test_keys_without_effect_are_named_in_a_line_however_many_there_are() -> None:
-    assert PassedOver(("a", "b")).lines() == ["without effect here: a, b"]
-    [line] = PassedOver(tuple(f"key{number}" for number in range(23))).lines()
+    line = describe_unused({f"key{number}": "" for number in range(23)})
     assert line.endswith(", key18, key19 and 3 others")
-    assert PassedOver().lines() == []
+    assert describe_unused({}) == ""
 
 
 def test_autorecovery_alone_does_not_mind_what_its_bookies_store() -> None:
-    storage = b"ledgerStorageClass=org.example.Storage"
-    assert not parse_server_config(storage, "the.conf", bookie=False).passed_over.unknown
+    for line in (b"ledgerStorageClass=org.example.Storage", b"journalSyncData=false"):
+        assert parse_server_config(line, "the.conf", bookie=False).storage == StorageConfig()
     with pytest.raises(BKIncorrectParameterException, match="tlsKeyStore"):
         parse_server_config(b"tlsKeyStore=/its/path", "the.conf", bookie=False)
 
@@ -174,9 +146,9 @@ def test_autorecovery_alone_does_not_mind_what_its_bookies_store() -> None:
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"openLedgerRereplicationGracePeriod": 1000, "numAddWorkerThreads": 4}, ""),
-        ({"openLedgerRereplicationGrace": 1000}, "is it openLedgerRereplicationGracePeriod"),
-        ({"xyzzy": 1}, "there is no key xyzzy$"),
+        ({"openLedgerRereplicationGracePeriod": 1000}, ""),
+        ({"openLedgerRereplicationGrace": 1000}, "mean openLedgerRereplicationGracePeriod"),
+        ({"numAddWorkerThreads": 4}, "not use the key numAddWorkerThreads$"),
         ({"journalSyncData": "false"}, "journalSyncData asks"),
     ],
 )
@@ -184,9 +156,9 @@ def test_a_cluster_in_python_refuses_impossible_and_unknown_keys(
     keys: dict[str, object], reason: str
 ) -> None:
     if not reason:
-        check_keys(keys, bookkeeper_keys())
+        BOOKKEEPER_KEYS.require_used(keys)
         return
     with pytest.raises(BKIncorrectParameterException, match=reason):
-        check_keys(keys, bookkeeper_keys())
+        BOOKKEEPER_KEYS.require_used(keys)
     with pytest.raises(BKIncorrectParameterException, match=reason):
         LocalCluster(autorecovery=keys)

@@ -3,7 +3,7 @@ import sys
 
 SCRIPT = """
 import gc, weakref
-from labkit.worlds.live.host.gc_tuning import look_for_cycles_rarely
+from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
 
 class Node:
     pass
@@ -13,7 +13,7 @@ def cycle():
     node.me = node
     return weakref.ref(node)
 
-look_for_cycles_rarely()
+collect_garbage_rarely()
 before = gc.get_stats()[0]["collections"]
 lost = cycle()
 kept = [[] for _ in range(10_000)]

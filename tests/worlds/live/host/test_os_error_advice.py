@@ -4,7 +4,7 @@ import os
 import pytest
 
 from labkit.system.model.errors import LabkitError
-from labkit.worlds.live.host.os_error_advice import explained
+from labkit.worlds.live.host.os_error_advice import with_advice
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ from labkit.worlds.live.host.os_error_advice import explained
 def test_a_failure_of_a_disk_is_reported_with_its_path_and_what_to_do(
     number: int, remedy: str
 ) -> None:
-    words = explained(OSError(number, os.strerror(number), "/disk/current/0.log"))
+    words = with_advice(OSError(number, os.strerror(number), "/disk/current/0.log"))
     assert os.strerror(number) in words
     assert "'/disk/current/0.log'" in words
     assert remedy in words
 
 
 def test_other_errors_are_shown_as_they_are() -> None:
-    assert explained(LabkitError("it says what to do")) == "it says what to do"
+    assert with_advice(LabkitError("it says what to do")) == "it says what to do"
     refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-    assert explained(refused) == str(refused)
+    assert with_advice(refused) == str(refused)
     odd = OSError(errno.ENOTTY, "odd", "/disk")
-    assert explained(odd) == str(odd)
+    assert with_advice(odd) == str(odd)

@@ -12,7 +12,7 @@ TWICE = "from labkit.worlds.live.host.safe_output import {0}\n{0}('one')\n{0}('t
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize(("write", "stream"), [("announce", "stdout"), ("complain", "stderr")])
+@pytest.mark.parametrize(("write", "stream"), [("print_line", "stdout"), ("print_error", "stderr")])
 def test_lines_that_cannot_be_written_do_not_change_the_exit_code(write: str, stream: str) -> None:
     # Python keeps what it could not write, and tries again at the exit; not with this variable.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}

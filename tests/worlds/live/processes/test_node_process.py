@@ -18,7 +18,7 @@ sys.stderr.write("labkit: bookie-1: its disk is full\\n")
 
 
 def node(folder: Path) -> NodeProcess:
-    return NodeProcess("bookie", "bookie-1", folder, folder / "conf", Recorder("bookie-1", int))
+    return NodeProcess("bookie", "bookie-1", folder, Recorder("bookie-1", int))
 
 
 async def started(folder: Path, script: str) -> str:

@@ -12,10 +12,11 @@ from labkit.system.metadata.ledger_layout import FLAT
 from labkit.system.metadata.place import MetadataPlace
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.storage.config import StorageConfig
-from labkit.worlds.live.config.known_keys import PassedOver
+from labkit.worlds.live.config.properties import fields_in
 from labkit.worlds.live.peers import PeerLimits
 from labkit.worlds.live.processes.server_config import (
-    OBEYED_KEYS,
+    BOOKKEEPER_KEYS,
+    BookieSettings,
     autorecovery_settings,
     bookie_settings,
     parse_server_config,
@@ -71,8 +72,9 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
         is_force_gc_allow_when_no_space=True,
     )
     assert config.disk == DiskConfig(0.99, 0.8, 0.7, 500, False, True)
-    assert config.passed_over == PassedOver(("statsProviderClass",))
-    assert config.directories("journalDirectories", "journalDirectory") == ("/data/j1", "/data/j2")
+    assert config.unused_keys == {"statsProviderClass": ""}
+    found = fields_in(config.properties, BookieSettings)
+    assert found == {"journal_dirs": ("/data/j1", "/data/j2")}
 
 
 def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
     assert config.autorecovery == AutoRecoveryConfig(
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, True, 12, True
     )
-    assert config.passed_over == PassedOver()
+    assert config.unused_keys == {}
 
 
 def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_bookie_that_nothing_names_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["SortedLedgerStorage", "InterleavedLedgerStorage"])
 def test_a_storage_whose_files_labkit_writes_may_be_named(tmp_path: Path, name: str) -> None:
     line = f"ledgerStorageClass=org.apache.bookkeeper.bookie.{name}"
-    assert read_server_config(conf(tmp_path, line)).passed_over == PassedOver()
+    assert read_server_config(conf(tmp_path, line)).unused_keys == {}
 
 
 @pytest.mark.parametrize(
@@ -186,19 +188,18 @@ def test_a_bookie_listens_on_loopback_unless_an_address_is_configured(
     tmp_path: Path, lines: tuple[str, ...], host: str
 ) -> None:
     config = read_server_config(conf(tmp_path, *lines))
-    assert config.passed_over == PassedOver()
+    assert config.unused_keys == {}
     assert bookie_settings(OPTIONS, config).host == host
 
 
 def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
-    config = read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
     with pytest.raises(BKIncorrectParameterException, match="autoRecoveryDaemonEnabled is 'yes'"):
-        bookie_settings(OPTIONS, config)
+        read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
 
 
 def test_keys_without_effect_are_named(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "numAddWorkerThreads=4", "serverTcpNoDelay=true"))
-    assert config.passed_over.harmless == ("numAddWorkerThreads", "serverTcpNoDelay")
+    assert config.unused_keys == {"numAddWorkerThreads": "", "serverTcpNoDelay": ""}
 
 
 @pytest.mark.parametrize(
@@ -210,11 +211,14 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
         ("journalMaxSizeMB=0", "journalMaxSizeMB is 0; it must be at least 1"),
         (
             "minorCompactionThreshold=0.9",
-            "minorCompactionThreshold is 0.9 and majorCompactionThreshold 0.8",
+            "minorCompactionThreshold is 0.9 and majorCompactionThreshold is 0.8",
         ),
         ("compactionRateByEntries=0", "compactionRateByEntries is 0; it must be at least 1"),
-        ("diskUsageThreshold=0.8", "diskUsageWarnThreshold is 0.9 and diskUsageThreshold 0.8"),
-        ("auditorLedgerVerificationPercentage=101", "Percentage is 101; allowed is 0 to 100"),
+        ("diskUsageThreshold=0.8", "diskUsageWarnThreshold is 0.9 and diskUsageThreshold is 0.8"),
+        (
+            "auditorLedgerVerificationPercentage=101",
+            "Percentage is 101; it must be at least 0 and at most 100",
+        ),
         ("gcWaitTime=3600001", "minorCompactionInterval is 3600, which is shorter than"),
         ("majorCompactionInterval=60", "majorCompactionInterval is 60"),
         ("minorCompactionInterval=1", "minorCompactionInterval is 1"),
@@ -226,7 +230,7 @@ def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -
         read_server_config(conf(tmp_path, line))
 
 
-@pytest.mark.parametrize("key", sorted(OBEYED_KEYS))
+@pytest.mark.parametrize("key", sorted(BOOKKEEPER_KEYS.obeyed))
 def test_a_refused_number_is_refused_under_the_key_that_was_written(
     tmp_path: Path, key: str
 ) -> None:
@@ -341,10 +345,16 @@ def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_p
         assert config.metadata_of_option(option) == place
 
 
+def test_one_journal_directory_may_have_the_older_key(tmp_path: Path) -> None:
+    lines = "bookieId=b", "zkServers=h:2181", "journalDirectory=/j", "ledgerDirectories=/l"
+    config = read_server_config(conf(tmp_path, *lines))
+    assert bookie_settings(replace(OPTIONS, data=None), config).journal_dirs == ("/j",)
+
+
 def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
     lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
     same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
-    assert same.passed_over == PassedOver()
+    assert same.unused_keys == {}
     assert bookie_settings(replace(OPTIONS, data=None), same).ledger_dirs == ("/l1", "/l2")
     other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
     with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
@@ -353,7 +363,7 @@ def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
 
 def test_what_has_no_value_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "bookiePort=", "diskUsageThreshold=", "bookieId="))
-    assert (config.number("bookiePort", 5), config.value("bookieId")) == (5, "")
+    assert fields_in(config.properties, BookieSettings) == {}
     assert config.disk == DiskConfig()
 
 
@@ -373,8 +383,7 @@ def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: 
 
 
 def test_a_key_with_two_values_is_refused(tmp_path: Path) -> None:
-    assert read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort = 1")).number(
-        "bookiePort", 0
-    )
+    config = read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort = 1"))
+    assert fields_in(config.properties, BookieSettings) == {"port": 1}
     with pytest.raises(BKIncorrectParameterException, match="line 2: bookiePort has another value"):
         read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort=2"))

@@ -1,0 +1,113 @@
+"""Settings: fields of a frozen dataclass, each with its range and its key in a configuration file.
+
+    @dataclass(frozen=True, slots=True)
+    class JournalConfig:
+        max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
+        max_backups: int = setting(5, "journalMaxBackups", at_least=0)
+
+        def __post_init__(self) -> None:
+            check_ranges(self)
+
+A key and a range are written once, beside the field.  `InvalidSettingException` names the fields;
+whoever read them from a file lets it name the file's keys instead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, NamedTuple
+
+from labkit.system.model.errors import BKIncorrectParameterException
+
+_REQUIRED: Any = object()
+_SETTING = "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a field: its key in the configuration file, "" if it has none, how many of
+    the field's units are one of the file's, and the range of its value.
+    """
+
+    key: str
+    unit: int = 1
+    at_least: float | None = None
+    at_most: float | None = None
+    multiple_of: int = 1
+    or_else: float | None = None
+    """A value outside the range that is allowed, too, such as -1 for "no limit"."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is in the range."""
+        return value == self.or_else or (
+            (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.multiple_of == 1 or value % self.multiple_of == 0)
+        )
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        words = f"at least {self.at_least}"
+        if self.at_most is not None:
+            words += f" and at most {self.at_most}"
+        if self.multiple_of > 1:
+            words += f", and a multiple of {self.multiple_of}"
+        return words if self.or_else is None else f"{words}, or {self.or_else}"
+
+
+def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
+    """Declare a field of a dataclass; `known` is passed on to `Setting`."""
+    metadata = {_SETTING: Setting(key, **known)}
+    return (
+        field(metadata=metadata)
+        if default is _REQUIRED
+        else field(default=default, metadata=metadata)
+    )
+
+
+def settings_by_key(kind: type) -> Mapping[str, tuple[Field[Any], Setting]]:
+    """The fields of a dataclass that a configuration file can set, by their keys."""
+    found = ((it, it.metadata.get(_SETTING)) for it in fields(kind))
+    return {known.key: (it, known) for it, known in found if known and known.key}
+
+
+def check_ranges(settings: Any) -> None:
+    """Raise `InvalidSettingException` for the first field that is out of its range."""
+    for it in fields(settings):
+        known: Setting | None = it.metadata.get(_SETTING)
+        if known and not known.allows(getattr(settings, it.name)):
+            raise InvalidSettingException(settings, f"{{{it.name}}}; it must be {known.range}")
+
+
+class Named(NamedTuple):
+    """A setting in an error: in a rule, `{field}` stands for "name is value", `{field.name}` and
+    `{field.value}` for one of the two.
+    """
+
+    name: str
+    value: object
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.value}"
+
+
+class InvalidSettingException(BKIncorrectParameterException):
+    """Settings are out of their range or contradict each other.
+
+    `rule` says which and why, with fields of `settings` in braces (see `Named`).
+    """
+
+    def __init__(self, settings: Any, rule: str) -> None:
+        super().__init__(settings, rule)
+        self.settings = settings
+        self.rule = rule
+
+    def __str__(self) -> str:
+        return self.said_of({})
+
+    def said_of(self, named: Mapping[str, Named]) -> str:
+        """The message, with other names and values for some fields."""
+        own = {
+            it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
+        }
+        return self.rule.format_map({**own, **named})
