@@ -61,10 +61,9 @@ class World:
         self.zookeeper.on_stored = TrimmedLedgers(scenario, self.answers).stored
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
-        clients = dict.fromkeys(step.client for step in scenario.workload)
         self._ledgers = LedgerNumbers()
         self.clients = {
-            name: ClientNode(self, name, self._ledgers) for name in (*clients, EPILOGUE)
+            name: ClientNode(self, name, self._ledgers) for name in (*scenario.clients, EPILOGUE)
         }
         self.nodes: dict[str, Node] = {node.name: node for node in (*self.bookies, *self.brokers)}
         self.nodes.update(self.clients)

@@ -33,8 +33,7 @@ class Learned:
     """Nodes, channels, messages and states by their numbers, and the outcomes known so far."""
 
     def __init__(self, scenario: Scenario) -> None:
-        clients = dict.fromkeys(step.client for step in scenario.workload)
-        self.nodes = (*scenario.cluster.names, *clients, METADATA_SERVER)
+        self.nodes = (*scenario.cluster.names, *scenario.clients, METADATA_SERVER)
         self.node_of: list[int] = []
         """For each channel the index of the node that receives from it."""
         self.known: dict[int, dict[Step, Outcome]] = {}
