@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.trace.recorder import Row
-from labkit.worlds.sim.epilogue.final_reads import look_everything_up
+from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.disk import CrashError
@@ -25,8 +25,8 @@ from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
-from labkit.worlds.sim.nodes.nodes import ClientNode, Node
-from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.nodes.nodes import ClientNode, SimNode
+from labkit.worlds.sim.nodes.results import ClientAnswers
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import Machine
 from labkit.worlds.sim.settings.triggers import At, Moment, On
@@ -50,7 +50,7 @@ class World:
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Row] = []
-        self.answers = Answers(self.rows)
+        self.answers = ClientAnswers(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
         """For each choice: among how many messages it was made."""
@@ -65,13 +65,15 @@ class World:
         self.clients = {
             name: ClientNode(self, name, self._ledgers) for name in (*scenario.clients, EPILOGUE)
         }
-        self.nodes: dict[str, Node] = {node.name: node for node in (*self.bookies, *self.brokers)}
+        self.nodes: dict[str, SimNode] = {
+            node.name: node for node in (*self.bookies, *self.brokers)
+        }
         self.nodes.update(self.clients)
         self._began = 0.0
         self._is_over = False
         self.has_ended = False
         """Whether the run is over: nothing that happens later is an event of it."""
-        self._under_way: dict[asyncio.Future[None], tuple[Step, Node]] = {}
+        self._under_way: dict[asyncio.Future[None], tuple[Step, SimNode]] = {}
         """The steps that have begun, and not ended."""
         self._error: Exception | None = None
         self._awaited: dict[str, list[_Awaited]] = {}
@@ -89,7 +91,7 @@ class World:
         await self.work()
         self._repair_all()
         await self._let_consumers_end()
-        await look_everything_up(self)
+        await read_everything(self)
         self.loop.report_all_lost_errors()
         self.has_ended = True
         if self._error is not None:

@@ -38,7 +38,7 @@ class Parcel:
 
     def __init__(
         self,
-        link: "Link",
+        link: "NetworkLink",
         number: int,
         context: Context,
         receiver: Receiver | None,
@@ -66,7 +66,7 @@ class Parcel:
             self.receiver.take(self.bodies)
 
 
-class Link:
+class NetworkLink:
     """One direction between two nodes.
 
     `is_cut`: what is sent waits here until `heal`.  `extra_s` slows every message down; the shares

@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.net import OnBodies, OnClose, OnWritable
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import Link, Parcel, Report, Transit
+from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Report, Transit
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.process import Process
 
@@ -26,7 +26,7 @@ _HIGH_WATER_BYTES = 4 * 1024 * 1024
 class End:
     """One end of a connection."""
 
-    def __init__(self, network: "SimNetwork", process: Process, way_out: Link) -> None:
+    def __init__(self, network: "SimNetwork", process: Process, way_out: NetworkLink) -> None:
         self.process = process
         self.way_out = way_out
         self.peer = self
@@ -145,7 +145,7 @@ class SimNetwork:
         self._decisions = decisions
         self._report = report
         self._late_share = 0.0
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links: dict[tuple[str, str], NetworkLink] = {}
         self._up: dict[str, Process] = {}
         self._without_process: dict[str, None] = {}
         """Machines that are up and refuse connections, as their process was killed."""
@@ -161,11 +161,11 @@ class SimNetwork:
         """
         return self.transit.choose is not None
 
-    def link(self, source: str, target: str) -> Link:
+    def link(self, source: str, target: str) -> NetworkLink:
         """The link from one node to another."""
         link = self._links.get((source, target))
         if link is None:
-            link = Link(source, target, self._decisions, self.transit, self._report)
+            link = NetworkLink(source, target, self._decisions, self.transit, self._report)
             link.late_share = self._late_share
             self._links[source, target] = link
         return link

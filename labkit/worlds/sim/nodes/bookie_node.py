@@ -18,14 +18,14 @@ from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.environment import Environment
-from labkit.worlds.sim.nodes.nodes import Node
+from labkit.worlds.sim.nodes.nodes import SimNode
 from labkit.worlds.sim.settings.bookie_script import Machine
 
 BOOKIE_PORT = 3181
 _INSTANCE = "00000000-0000-4000-8000-000000000000"
 
 
-class BookieNode(Node):
+class BookieNode(SimNode):
     """A node with a bookie, and with the disks that outlive it."""
 
     def __init__(self, world: Environment, name: str) -> None:

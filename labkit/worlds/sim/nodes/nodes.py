@@ -30,7 +30,7 @@ _BIRTH_MS = 1_700_000_000_000
 _RESTART_MS = 1000.0
 
 
-class Node:
+class SimNode:
     """A node and its life: up, paused or down."""
 
     def __init__(self, world: Environment, name: str) -> None:
@@ -162,7 +162,7 @@ class Node:
         return client
 
 
-class ClientNode(Node):
+class ClientNode(SimNode):
     """A node with a client, on which steps of the workload run."""
 
     client: BookKeeper

@@ -57,7 +57,7 @@ class HangingMetadata(Value):
     def strike(self, world: FaultyWorld) -> None:
         """Inject the fault into the world."""
         world.zookeeper.hang(self.expired_share, self.late_share)
-        world.end_after(self.for_ms, world.zookeeper.go_on)
+        world.end_after(self.for_ms, world.zookeeper.resume)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
