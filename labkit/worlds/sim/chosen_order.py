@@ -49,14 +49,12 @@ class ChosenOrderWorld(World):
         loop.on_idle = self.deliver_next
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """Begin a step, at its moment."""
         if isinstance(step.when, On):
             self.network.link(step.client, step.client).act(begin, self.loop.world)
         else:
             begin()
 
     async def work(self) -> None:
-        """Run the workload."""
         for name, node in self.clients.items():
             if name != EPILOGUE:
                 await node.spawn(self._connect(node))
@@ -109,7 +107,6 @@ class ChosenOrderWorld(World):
         return place
 
     def arrives(self, parcel: Parcel) -> None:
-        """Count what bookies get."""
         name = parcel.link.target
         if name in self.received:
             self.received[name] += 1

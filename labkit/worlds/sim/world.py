@@ -130,14 +130,12 @@ class World:
         return {bookie.name: bookie.machine for bookie in self.bookies}
 
     def bookie(self, name: str) -> BookieNode:
-        """The bookie of that name."""
         node = self.nodes[name]
         if not isinstance(node, BookieNode):
             raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is not one")
         return node
 
     def broker(self, name: str) -> BrokerNode:
-        """The broker of that name."""
         node = self.nodes[name]
         if not isinstance(node, BrokerNode):
             raise BKIncorrectParameterException(f"a fault needs a broker, and {name} is not one")
@@ -167,7 +165,6 @@ class World:
             self.after(ms, action)
 
     def cut(self, source: str, target: str, for_ms: float) -> None:
-        """Cut that link."""
         link = self.network.link(source, target)
         link.cut()
         self.end_after(for_ms, link.heal)
@@ -188,7 +185,6 @@ class World:
     # What all report
 
     def take(self, rows: list[Row]) -> None:
-        """Take a node's events."""
         if self.has_ended:
             return
         self.rows += rows
@@ -227,7 +223,6 @@ class World:
             await all_up
 
     async def work(self) -> None:
-        """Run the workload."""
         deadline = self.loop.now + self.scenario.limit_s
         runs = [(step, *self._prepare(step)) for step in self.scenario.workload]
         await self._wait([ended for step, _, ended in runs if isinstance(step.when, At)], deadline)
@@ -278,7 +273,6 @@ class World:
         return begun, ended
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """Begin a step, at its moment."""
         begin()
 
     def _repair_all(self) -> None:
@@ -346,7 +340,6 @@ class _Awaited:
         self._count = 0
 
     def counts(self, row: Row) -> bool:
-        """Whether this is the awaited event."""
         if self._moment.fits(row):
             self._count += 1
         return self._count == self._moment.nth and self._moment.fits(row)

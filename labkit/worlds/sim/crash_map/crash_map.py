@@ -153,7 +153,6 @@ class CrashMap:
 
     @property
     def is_safe(self) -> bool:
-        """Whether no crash breaks a promise."""
         return self.smallest() is None
 
     def failures(self) -> Iterator[Counterexample]:

@@ -275,7 +275,6 @@ class SimDisk:
         return operation
 
     def paths(self) -> list[str]:
-        """Every file, sorted."""
         return sorted(self._names)
 
     def stored_bytes(self, path: str) -> int:

@@ -57,7 +57,6 @@ class Parcel:
         return f"{self.link.name} {self.number}"
 
     def arrive(self) -> None:
-        """Deliver the parcel."""
         if self.action is not None:
             self.action()
         elif self.receiver is not None:
@@ -185,7 +184,6 @@ class NetworkLink:
                 self._carry(parcel, due)
 
     def behave(self) -> None:
-        """End all faults of the link."""
         self.extra_s = self.late_share = 0.0
         self.lose_share = self.copy_share = self.swap_share = 0.0
         self.heal()

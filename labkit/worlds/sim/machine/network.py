@@ -76,7 +76,6 @@ class End:
             self.waiting = []
 
     def resume(self) -> None:
-        """Receive again."""
         waiting, self.waiting = self.waiting, None
         if waiting:
             # In the next turn, as a socket's data come: the caller is not entered again from below.
@@ -162,7 +161,6 @@ class SimNetwork:
         return self.transit.choose is not None
 
     def link(self, source: str, target: str) -> NetworkLink:
-        """The link from one node to another."""
         link = self._links.get((source, target))
         if link is None:
             link = NetworkLink(source, target, self._decisions, self.transit, self._report)
@@ -299,5 +297,4 @@ class NodeNetwork:
         return await self._network.connect(self._process, host, port, on_bodies, on_close)
 
     def listen(self, accept: Accept, port: int) -> None:
-        """Take connections."""
         self._network.listen(self._process, accept, port)

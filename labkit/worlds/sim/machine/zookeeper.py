@@ -121,7 +121,6 @@ class SimZooKeeper:
             self._changed()
 
     def behave(self) -> None:
-        """End all faults."""
         self._lagging.clear()
         self.resume()
 

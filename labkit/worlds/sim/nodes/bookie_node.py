@@ -89,7 +89,6 @@ class BookieNode(SimNode):
         self.world.report("disk.bad", self.name, note=f"replaced: {which}")
 
     def format(self) -> None:
-        """Stop, and empty all disks."""
         self.crash()
         machine = self._machine
         self._machine = Machine(self._emptied(machine.journals), self._emptied(machine.ledgers))
@@ -149,7 +148,6 @@ class BookieNode(SimNode):
                 self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
     def repair(self) -> None:
-        """Repair everything on this node's machine."""
         super().repair()
         self._trouble.end()
         self._start_quickly()

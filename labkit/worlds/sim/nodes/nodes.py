@@ -95,7 +95,6 @@ class SimNode:
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
     def repair(self) -> None:
-        """Repair everything on this node's machine."""
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def wall_clock_ms(self) -> int:
@@ -131,7 +130,6 @@ class SimNode:
         return metadata
 
     def server_ports(self, network: NodeNetwork, draw: Draw) -> ServerPorts:
-        """The ports of a server on this node."""
         return ServerPorts(
             node=self.name,
             recorder=self.recorder,
@@ -147,7 +145,6 @@ class SimNode:
         network: NodeNetwork,
         config: ClientConfig | None = None,
     ) -> BookKeeper:
-        """A client of the cluster."""
         tokens = self.world.tokens
         client: BookKeeper = self.world.variant.client(
             metadata,

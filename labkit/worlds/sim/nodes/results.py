@@ -113,7 +113,6 @@ class ClientAnswers:
 
     @property
     def event_count(self) -> int:
-        """The number of events so far."""
         return len(self._rows)
 
     def up_to_here(

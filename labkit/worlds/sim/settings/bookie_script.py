@@ -75,7 +75,6 @@ class Machine:
 
     @property
     def disks(self) -> tuple[SimDisk, ...]:
-        """All disks."""
         return self.journals + self.ledgers
 
     def open(

@@ -113,7 +113,6 @@ class Consume(Value):
         return f"consume {self.messages} messages of {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step."""
         taken = DeliveredMessages(self.messages, self.consumers, self.start_over_after)
         consumers = [_Consumer(node, self, number, taken) for number in range(self.consumers)]
         tasks = [node.spawn(consumer.run()) for consumer in consumers]
@@ -157,7 +156,6 @@ class _Consumer:
         self._connection = TopicConnection(node, self._topic, self._received, self._gone)
 
     async def run(self) -> None:
-        """Consume until cancelled."""
         for attempt in count(self._number):
             with suppress(LabkitError, OSError):
                 await self._subscribe(attempt)
@@ -166,7 +164,6 @@ class _Consumer:
             await asyncio.sleep(_BACKOFF_S)
 
     def hang_up(self) -> None:
-        """Close the connection."""
         self._connection.hang_up()
 
     # One connection after the other

@@ -43,7 +43,6 @@ class TransitionTable:
         self._channels: dict[str, int] = {}
 
     def channel(self, name: str, target: str) -> int:
-        """The number of the channel to the node."""
         number = self._channels.get(name)
         if number is None:
             number = self._channels[name] = len(self._channels)
@@ -51,7 +50,6 @@ class TransitionTable:
         return number
 
     def number(self, *what: object) -> int:
-        """The number of a message or a state."""
         return self._numbers.setdefault(what, len(self._numbers))
 
     def learn(self, state: int, step: Arrival, outcome: Reaction) -> None:
@@ -83,7 +81,6 @@ class TransitionTable:
         return WorldState(nodes, _sent(channels, outcome.sent))
 
     def first(self, states: tuple[int, ...], sent: list[Arrival]) -> WorldState:
-        """The moment of the first choice."""
         return WorldState(states, _sent({}, tuple(sent)))
 
     def choices(self, moment: WorldState) -> list[Arrival]:

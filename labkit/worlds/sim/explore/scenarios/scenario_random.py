@@ -75,7 +75,6 @@ class ScenarioRandom:
         return rounded((most or self.horizon_ms) ** self._random.random())
 
     def bookie(self) -> str:
-        """A bookie."""
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
@@ -83,7 +82,6 @@ class ScenarioRandom:
         return self._random.choice(self._bookies[:3])
 
     def client(self) -> str:
-        """A client."""
         return self._random.choice(self._clients)
 
     def node(self) -> str:
