@@ -30,7 +30,7 @@ from labkit.system.model.wire import (
     packet_header,
 )
 from labkit.system.storage.xray import entry_spans
-from labkit.worlds.sim.machine.links import Link
+from labkit.worlds.sim.machine.links import NetworkLink
 from labkit.worlds.sim.machine.loop import SimLoop
 
 _LENGTH = struct.Struct(">I")
@@ -163,9 +163,9 @@ def _in_hex(span: Span) -> Span:
 def heard() -> Iterator[list[Frame]]:
     """All frames that nodes of a simulated run give to the network, in their order."""
     frames: list[Frame] = []
-    send = Link.send
+    send = NetworkLink.send
 
-    def listen(link: Link, receiver: Any, bodies: list[Any], context: Any) -> bool:
+    def listen(link: NetworkLink, receiver: Any, bodies: list[Any], context: Any) -> bool:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
         now_us = loop.now_us()
@@ -178,5 +178,5 @@ def heard() -> Iterator[list[Frame]]:
         return send(link, receiver, bodies, context)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Link, "send", listen)
+        patch.setattr(NetworkLink, "send", listen)
         yield frames

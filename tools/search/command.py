@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.counterexamples import keep, smallest
 from labkit.worlds.sim.variants.variants import VARIANTS
 from tools.search.long_search import REPORT, resume
+from tools.search.new_counterexamples import keep, smallest
 
 _FOLDER = Path("search")
 _SEEDS_PER_VARIANT = 5000
@@ -36,7 +36,7 @@ def run_search(arguments: Namespace, tell: Callable[[str], None]) -> bool:
         return _keep_counterexamples(arguments, tell)
     folder = arguments.folder or _FOLDER
     search = resume(folder, arguments.variant)
-    search.go_on(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
+    search.run(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
     tell("\n" + (folder / REPORT).read_text(encoding="utf-8"))
     tell(f"The state is in the folder {folder}: run this command again to continue.")
     return not search.count.broken

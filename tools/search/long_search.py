@@ -64,7 +64,7 @@ class LongSearch:
         """Of the present code."""
         return self.state.counts[-1]
 
-    def go_on(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
+    def run(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
         """Try the next seeds for `seconds`, or `seeds` of them (0: no limit).  An interrupt ends
         the search as well, and nothing is lost.
 

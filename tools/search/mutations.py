@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from labkit.worlds.sim.explore.scenarios.scenario_random import Lots
+from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
 from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
@@ -52,8 +52,10 @@ def provoked(scenario: Scenario, situation: Situation, lots: random.Random) -> S
     assert situation.during is not None
     seed = lots.getrandbits(40)
     when = On(lots.choice(situation.during.begins), lots.choice((1, 1, 1, 2, 3)))
-    nodes = (*(step.client for step in scenario.workload), *scenario.cluster.broker_names)
-    drawn = Lots(f"provoked {seed}", scenario.cluster, tuple(dict.fromkeys(nodes)), _HORIZON_MS)
+    nodes = (*scenario.clients, *scenario.cluster.broker_names)
+    drawn = ScenarioRandom(
+        "provoked", seed, scenario.cluster, tuple(dict.fromkeys(nodes)), _HORIZON_MS
+    )
     kind = next(kind for kind in situation.kinds if kind in _FAULTS or kind in _STEPS)
     if kind in _FAULTS:
         return replace(scenario.with_fault(_FAULTS[kind](drawn, when)), seed=seed)
@@ -61,11 +63,11 @@ def provoked(scenario: Scenario, situation: Situation, lots: random.Random) -> S
     return replace(scenario, workload=(*others, _STEPS[kind](when)), seed=seed)
 
 
-_FAULTS: Mapping[str, Callable[[Lots, Moment], Fault]] = {
-    "node.killed": lambda lots, when: Crash(lots.node(), lots.fate(), lots.ms(), when),
-    "session.lost": lambda lots, when: SessionLoss(lots.node(), when),
-    "node.paused": lambda lots, when: Pause(lots.node(), lots.ms(), when),
-    "metadata.hung": lambda lots, when: HangingMetadata(lots.ms(), when=when),
+_FAULTS: Mapping[str, Callable[[ScenarioRandom, Moment], Fault]] = {
+    "node.killed": lambda draw, when: Crash(draw.node(), draw.unsynced(), draw.ms(), when),
+    "session.lost": lambda draw, when: SessionLoss(draw.node(), when),
+    "node.paused": lambda draw, when: Pause(draw.node(), draw.ms(), when),
+    "metadata.hung": lambda draw, when: HangingMetadata(draw.ms(), when=when),
 }
 _STEPS: Mapping[str, Callable[[Moment], Step]] = {
     "recovery.started": lambda when: Recover(_LEDGER, _STRANGER, when),

@@ -82,7 +82,10 @@ def _method(node: ast.stmt) -> str:
     is_property = any(ast.unparse(d) == "property" for d in node.decorator_list)
     call = "" if is_property else "(...)" if len(node.args.args) > 1 else "()"
     word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
-    summary = " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
+    docstring = ast.get_docstring(node)
+    if docstring is None:  # Part of a protocol inside labkit, such as a fault's `strike`.
+        return ""
+    summary = " ".join(docstring.split("\n\n")[0].split())
     return f"- `{word}{node.name}{call}`: {summary}"
 
 

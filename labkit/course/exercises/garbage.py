@@ -30,11 +30,11 @@ from labkit.worlds.sim.settings import bookie_script as script
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     Add,
-    Bookie,
     Checkpoint,
     Collect,
     Commit,
-    Step,
+    ScriptedBookie,
+    ScriptStep,
     StoreFactory,
     new_machine,
 )
@@ -44,7 +44,7 @@ AskExisting = Callable[[], set[int]]
 Dropped = Callable[[ListStored, AskExisting], list[int]]
 Worth = Callable[[list[EntryLogMetadata], float], list[int]]
 
-TWO_LOGS: tuple[Step, ...] = (
+TWO_LOGS: tuple[ScriptStep, ...] = (
     *(Add(LIVING, 0, 100), Add(DELETED, 0, 900), Commit(), Checkpoint()),
     *(Add(LIVING, 1, 700), Add(DELETED, 1, 700), Commit(), Checkpoint()),
     Collect((DELETED,)),
@@ -299,7 +299,7 @@ def compaction(learner: Sequence[str]) -> str:
     if smallest is not None:
         raise Refused(rule, CrashFound(smallest, crashes))
     reading = _in_order(order, rule_of_reads=rule or "An entry must be readable at any moment.")
-    Bookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
+    ScriptedBookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
     return (
         f"Nothing lost in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways, and"
         " every entry readable after every step."

@@ -21,9 +21,9 @@ from labkit.worlds.sim.settings.bookie_script import (
     Add,
     Checkpoint,
     Commit,
-    ExplicitLac,
     Fence,
     Restart,
+    SetExplicitLac,
     entry_bytes,
 )
 
@@ -37,7 +37,7 @@ EACH_STEP = (
     *(Add(5, 1, 463), Commit()),  # 9 bytes are left: 1 zero
     *(Add(5, 2, 467), Commit()),  # 5 bytes are left: it spills into the next block
     *(Add(5, 3, 472), Commit()),  # nothing is left: no padding
-    *(Fence(6), ExplicitLac(5, 2), Add(5, 4), Commit()),
+    *(Fence(6), SetExplicitLac(5, 2), Add(5, 4), Commit()),
 )
 """Groups that end everywhere that matters in a block, and every kind of record."""
 

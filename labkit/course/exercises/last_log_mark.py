@@ -20,13 +20,13 @@ from labkit.worlds.sim.settings.bookie_script import (
     Checkpoint,
     Commit,
     Restart,
-    Step,
+    ScriptStep,
     StoreFactory,
 )
 
 MustReplay = Callable[[LogMark, LogMark], bool]
 
-TWO_JOURNALS: tuple[Step, ...] = (
+TWO_JOURNALS: tuple[ScriptStep, ...] = (
     *(Add(5, 0), Add(5, 1), Commit(), Checkpoint(), Add(5, 2), Commit()),
     *(Restart(), Add(5, 3), Commit()),
 )
@@ -130,7 +130,7 @@ _RULES = (
     ),
 )
 
-INSIDE: tuple[Step, ...] = (
+INSIDE: tuple[ScriptStep, ...] = (
     *(Add(5, 0), Commit(), Restart(), Add(5, 1), Commit()),
     Checkpoint(during=(Add(5, 2), Commit())),
 )

@@ -8,7 +8,7 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.crash_map import CrashMapView
 from labkit.worlds.sim.crash_map.crash_map import Counterexample, CrashMap, crash_map
-from labkit.worlds.sim.settings.bookie_script import CONFIG, Step, StoreFactory
+from labkit.worlds.sim.settings.bookie_script import CONFIG, ScriptStep, StoreFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CrashFound:
 
 def must_survive(
     rule: str,
-    script: Sequence[Step],
+    script: Sequence[ScriptStep],
     store_factory: StoreFactory = LedgerStore,
     config: StorageConfig = CONFIG,
     journal_count: int = 1,

@@ -46,17 +46,15 @@ class ChosenOrderWorld(World):
         """Bookies that got something now, or nothing yet."""
         for bookie in self.bookies:
             bookie.take_no_time()
-        loop.on_idle = self.go_on
+        loop.on_idle = self.deliver_next
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """Begin a step, at its moment."""
         if isinstance(step.when, On):
             self.network.link(step.client, step.client).act(begin, self.loop.world)
         else:
             begin()
 
     async def work(self) -> None:
-        """Run the workload."""
         for name, node in self.clients.items():
             if name != EPILOGUE:
                 await node.spawn(self._connect(node))
@@ -75,7 +73,7 @@ class ChosenOrderWorld(World):
             client.ask(Opcode.READ, _NO_LEDGER, 0, body, answered.set_result)
             await answered
 
-    def go_on(self) -> bool:
+    def deliver_next(self) -> bool:
         """Called when nothing is left to do: let a message arrive, or the epilogue begin."""
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
@@ -109,7 +107,6 @@ class ChosenOrderWorld(World):
         return place
 
     def arrives(self, parcel: Parcel) -> None:
-        """Count what bookies get."""
         name = parcel.link.target
         if name in self.received:
             self.received[name] += 1

@@ -11,7 +11,7 @@ from typing import TypeVar
 from labkit.system.trace.log import TraceLog
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
-from labkit.worlds.sim.machine.interrupt import OneThread, awaited
+from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -45,7 +45,7 @@ def outside_event_loops(call: Callable[[], T]) -> T:
         return call()
     if sys.platform == "emscripten":  # A browser's Python has no threads.
         return _in_place_of(running, call)
-    with OneThread() as thread:
+    with OneThreadExecutor() as thread:
         return awaited(thread.submit(call))
 
 
@@ -87,10 +87,10 @@ def _live(scenario: Scenario) -> Trace:
 
 def live(world: World) -> Trace:
     """Run the scenario in a new world.  Raises `SimulationError`."""
-    return world.loop.run(_outlived(world))
+    return world.loop.run(_live_and_outlast(world))
 
 
-async def _outlived(world: World) -> Trace:
+async def _live_and_outlast(world: World) -> Trace:
     await world.live()
     trace = trace_of(world)
     await world.outlast()

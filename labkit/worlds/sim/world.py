@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.trace.recorder import Row
-from labkit.worlds.sim.epilogue.final_reads import look_everything_up
+from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.disk import CrashError
@@ -25,8 +25,8 @@ from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
-from labkit.worlds.sim.nodes.nodes import ClientNode, Node
-from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.nodes.nodes import ClientNode, SimNode
+from labkit.worlds.sim.nodes.results import ClientAnswers
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import Machine
 from labkit.worlds.sim.settings.triggers import At, Moment, On
@@ -50,7 +50,7 @@ class World:
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Row] = []
-        self.answers = Answers(self.rows)
+        self.answers = ClientAnswers(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
         """For each choice: among how many messages it was made."""
@@ -61,18 +61,19 @@ class World:
         self.zookeeper.on_stored = TrimmedLedgers(scenario, self.answers).stored
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
-        clients = dict.fromkeys(step.client for step in scenario.workload)
         self._ledgers = LedgerNumbers()
         self.clients = {
-            name: ClientNode(self, name, self._ledgers) for name in (*clients, EPILOGUE)
+            name: ClientNode(self, name, self._ledgers) for name in (*scenario.clients, EPILOGUE)
         }
-        self.nodes: dict[str, Node] = {node.name: node for node in (*self.bookies, *self.brokers)}
+        self.nodes: dict[str, SimNode] = {
+            node.name: node for node in (*self.bookies, *self.brokers)
+        }
         self.nodes.update(self.clients)
         self._began = 0.0
         self._is_over = False
         self.has_ended = False
         """Whether the run is over: nothing that happens later is an event of it."""
-        self._under_way: dict[asyncio.Future[None], tuple[Step, Node]] = {}
+        self._under_way: dict[asyncio.Future[None], tuple[Step, SimNode]] = {}
         """The steps that have begun, and not ended."""
         self._error: Exception | None = None
         self._awaited: dict[str, list[_Awaited]] = {}
@@ -90,7 +91,7 @@ class World:
         await self.work()
         self._repair_all()
         await self._let_consumers_end()
-        await look_everything_up(self)
+        await read_everything(self)
         self.loop.report_all_lost_errors()
         self.has_ended = True
         if self._error is not None:
@@ -129,14 +130,12 @@ class World:
         return {bookie.name: bookie.machine for bookie in self.bookies}
 
     def bookie(self, name: str) -> BookieNode:
-        """The bookie of that name."""
         node = self.nodes[name]
         if not isinstance(node, BookieNode):
             raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is not one")
         return node
 
     def broker(self, name: str) -> BrokerNode:
-        """The broker of that name."""
         node = self.nodes[name]
         if not isinstance(node, BrokerNode):
             raise BKIncorrectParameterException(f"a fault needs a broker, and {name} is not one")
@@ -166,7 +165,6 @@ class World:
             self.after(ms, action)
 
     def cut(self, source: str, target: str, for_ms: float) -> None:
-        """Cut that link."""
         link = self.network.link(source, target)
         link.cut()
         self.end_after(for_ms, link.heal)
@@ -187,7 +185,6 @@ class World:
     # What all report
 
     def take(self, rows: list[Row]) -> None:
-        """Take a node's events."""
         if self.has_ended:
             return
         self.rows += rows
@@ -226,7 +223,6 @@ class World:
             await all_up
 
     async def work(self) -> None:
-        """Run the workload."""
         deadline = self.loop.now + self.scenario.limit_s
         runs = [(step, *self._prepare(step)) for step in self.scenario.workload]
         await self._wait([ended for step, _, ended in runs if isinstance(step.when, At)], deadline)
@@ -277,7 +273,6 @@ class World:
         return begun, ended
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """Begin a step, at its moment."""
         begin()
 
     def _repair_all(self) -> None:
@@ -345,7 +340,6 @@ class _Awaited:
         self._count = 0
 
     def counts(self, row: Row) -> bool:
-        """Whether this is the awaited event."""
         if self._moment.fits(row):
             self._count += 1
         return self._count == self._moment.nth and self._moment.fits(row)

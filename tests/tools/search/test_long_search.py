@@ -13,11 +13,10 @@ import pytest
 from labkit.system.check import CHECKS
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.host.exit_codes import EXIT_INTERRUPTED
-from labkit.worlds.sim.explore import counterexamples
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.search import Finding, Findings, search
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
-from tools.search import long_search
+from tools.search import long_search, new_counterexamples
 from tools.search.__main__ import main
 from tools.search.code_version import CodeVersion
 from tools.search.long_search import (
@@ -50,10 +49,10 @@ def seeds_of(trials: Iterator[Trial], count: int) -> list[int | None]:
 
 @pytest.mark.slow
 def test_a_long_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
-    resume(tmp_path / "parts", VARIANT).go_on(seeds=4, jobs=1)
-    resume(tmp_path / "parts", VARIANT).go_on(seeds=2, jobs=1)
+    resume(tmp_path / "parts", VARIANT).run(seeds=4, jobs=1)
+    resume(tmp_path / "parts", VARIANT).run(seeds=2, jobs=1)
     whole = resume(tmp_path / "whole", VARIANT)
-    whole.go_on(seeds=6, jobs=1)
+    whole.run(seeds=6, jobs=1)
     resumed = resume(tmp_path / "parts", VARIANT)
     assert (resumed.state.next_seed, resumed.count.seeds) == (6, 6)
     assert resumed.count.broken == whole.count.broken
@@ -71,7 +70,7 @@ def test_an_interrupt_keeps_what_was_counted(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(long_search, "in_processes", results)
-    resume(tmp_path).go_on(jobs=1)
+    resume(tmp_path).run(jobs=1)
     resumed = resume(tmp_path)
     assert (resumed.state.next_seed, resumed.count.seeds) == (2, 2)
     assert resumed.count.processor_s == 1.0
@@ -88,7 +87,7 @@ def test_a_check_that_raises_does_not_lose_the_counts(
 
     monkeypatch.setattr(long_search, "in_processes", results)
     with pytest.raises(ZeroDivisionError):
-        resume(tmp_path).go_on(jobs=1)
+        resume(tmp_path).run(jobs=1)
     assert resume(tmp_path).state.next_seed == 1
 
 
@@ -175,7 +174,7 @@ def test_an_aimed_scenario_keeps_the_planted_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_its_report_has_scenarios_that_replay(tmp_path: Path) -> None:
-    resume(tmp_path, VARIANT).go_on(seeds=4, jobs=1)
+    resume(tmp_path, VARIANT).run(seeds=4, jobs=1)
     found = resume(tmp_path, VARIANT).count.broken["AckQuorumIsReached"]
     assert search([found.scenario], checks=CHECKS, jobs=1).first is not None
     text = (tmp_path / REPORT).read_text(encoding="utf-8")
@@ -217,7 +216,7 @@ def test_a_folder_that_cannot_be_written_is_reported_before_the_search(tmp_path:
     (tmp_path / "file").write_text("")
     one = new_search(tmp_path / "file")
     with pytest.raises(FileExistsError):
-        one.go_on(seeds=1, jobs=1)
+        one.run(seeds=1, jobs=1)
     assert one.state.next_seed == 0
 
 
@@ -267,7 +266,7 @@ def test_the_command_makes_the_folder_of_counterexamples_before_it_searches(
         assert folder.is_dir()
         return Findings((), 0, 0.0, was_interrupted=True)
 
-    monkeypatch.setattr(counterexamples, "search", interrupted)
+    monkeypatch.setattr(new_counterexamples, "search", interrupted)
     assert main(["--counterexamples", str(folder)]) == EXIT_INTERRUPTED
     assert not list(folder.iterdir())
 

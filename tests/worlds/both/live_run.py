@@ -17,7 +17,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Row
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
-from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.nodes.results import ClientAnswers
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Restart
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment
@@ -30,7 +30,7 @@ class _Node:
         self.name = name
         self.ledgers = ledgers
         self.client = client
-        self.world = SimpleNamespace(answers=Answers([]))
+        self.world = SimpleNamespace(answers=ClientAnswers([]))
 
 
 class LiveRun:

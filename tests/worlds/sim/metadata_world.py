@@ -71,7 +71,7 @@ class MetadataWorld:
 
     def thaw(self) -> None:
         """It goes on; the world's decisions say what it comes to first."""
-        self.zookeeper.go_on()
+        self.zookeeper.resume()
 
     def heal(self) -> None:
         self.network.behave()

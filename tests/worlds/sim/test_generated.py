@@ -4,23 +4,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labkit.worlds.sim.crash_map.crash_map import VARIANTS, crash_map, lots
+from labkit.worlds.sim.crash_map.crash_map import VARIANTS, crash_map, random_variants
 from labkit.worlds.sim.settings.bookie_script import (
     Add,
     Checkpoint,
     Collect,
     Commit,
-    ExplicitLac,
     Fence,
     Restart,
-    Step,
+    ScriptStep,
+    SetExplicitLac,
 )
 
 LEDGERS = st.integers(1, 3)
 
 
 @st.composite
-def scripts(draw: st.DrawFn) -> list[Step]:
+def scripts(draw: st.DrawFn) -> list[ScriptStep]:
     """Steps that a client and a bookie may do: no add to a fenced or a deleted ledger, a deleted
     ledger's id is never used again.
     """
@@ -28,7 +28,7 @@ def scripts(draw: st.DrawFn) -> list[Step]:
     closed: set[int] = set()
     deleted: set[int] = set()
 
-    def told() -> Step:
+    def told() -> ScriptStep:
         ledger_id = draw(LEDGERS)
         kind = draw(st.sampled_from(("add", "add", "add", "fence", "lac")))
         if ledger_id in deleted or (kind == "add" and ledger_id in closed):
@@ -37,12 +37,12 @@ def scripts(draw: st.DrawFn) -> list[Step]:
             closed.add(ledger_id)
             return Fence(ledger_id)
         if kind == "lac":
-            return ExplicitLac(ledger_id, next_entry[ledger_id])
+            return SetExplicitLac(ledger_id, next_entry[ledger_id])
         next_entry[ledger_id] += 1
         size = draw(st.sampled_from((1, 40, 427, 700, 1500)))
         return Add(ledger_id, next_entry[ledger_id] - 1, size)
 
-    script: list[Step] = []
+    script: list[ScriptStep] = []
     for _ in range(draw(st.integers(2, 7))):
         script += [*(told() for _ in range(draw(st.integers(1, 3)))), Commit()]
         match draw(st.sampled_from(("", "", "flush", "flush inside", "restart", "collect"))):
@@ -63,10 +63,13 @@ def scripts(draw: st.DrawFn) -> list[Step]:
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(scripts(), st.integers(1, 2), st.integers(1, 2))
 def test_no_crash_breaks_a_promise(
-    script: list[Step], journal_count: int, ledger_dir_count: int
+    script: list[ScriptStep], journal_count: int, ledger_dir_count: int
 ) -> None:
     found = crash_map(
-        script, VARIANTS + lots(2), journal_count=journal_count, ledger_dir_count=ledger_dir_count
+        script,
+        VARIANTS + random_variants(2),
+        journal_count=journal_count,
+        ledger_dir_count=ledger_dir_count,
     )
     assert found.is_safe, found
 

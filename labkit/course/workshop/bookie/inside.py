@@ -19,19 +19,19 @@ from labkit.worlds.sim.settings.bookie_script import (
     Checkpoint,
     Collect,
     Commit,
-    ExplicitLac,
     Fence,
     Restart,
-    Step,
+    ScriptStep,
+    SetExplicitLac,
 )
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.workload.steps import Write
 
-SCRIPTS: tuple[tuple[Step, ...], ...] = (
+SCRIPTS: tuple[tuple[ScriptStep, ...], ...] = (
     (Add(5, 0), Commit(), Add(5, 1, 463), Add(5, 2), Commit()),
     (
         *(Add(5, 0), Add(6, 0), Commit(), Checkpoint((Add(5, 1), Commit())), Add(5, 2), Commit()),
-        *(Restart(), Add(5, 3), Fence(6), ExplicitLac(5, 2), Commit(), Checkpoint()),
+        *(Restart(), Add(5, 3), Fence(6), SetExplicitLac(5, 2), Commit(), Checkpoint()),
         *(Restart(), Add(5, 4), Commit()),
     ),
     (

@@ -31,10 +31,10 @@ from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     DIGEST,
     MASTER_KEY,
-    Bookie,
     Machine,
     Promise,
-    Step,
+    ScriptedBookie,
+    ScriptStep,
     StoreFactory,
     new_machine,
 )
@@ -44,7 +44,7 @@ SAFE, LOST, INVENTED, REFUSED = "safe", "lost", "invented", "refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class CrashVariant:
     """A column: one way in which a crash treats what was not synced."""
 
     name: str
@@ -53,21 +53,21 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("lost", "nothing survives that was not synced", fate.lost),
-    Variant("kept", "everything survives: only the process was killed", fate.kept),
-    Variant("torn", "of every unsynced write the first half survives, in sectors", fate.torn),
-    Variant("names lost", "unsynced bytes survive, unsynced names do not", fate.names_lost),
-    Variant("bytes lost", "unsynced names survive, unsynced bytes do not", fate.bytes_lost),
-    Variant(
+    CrashVariant("lost", "nothing survives that was not synced", fate.lost),
+    CrashVariant("kept", "everything survives: only the process was killed", fate.kept),
+    CrashVariant("torn", "of every unsynced write the first half survives, in sectors", fate.torn),
+    CrashVariant("names lost", "unsynced bytes survive, unsynced names do not", fate.names_lost),
+    CrashVariant("bytes lost", "unsynced names survive, unsynced bytes do not", fate.bytes_lost),
+    CrashVariant(
         "random subset", "each unsynced operation is kept, lost or torn at random", fate.by_lot(1)
     ),
 )
 
 
-def lots(count: int) -> tuple[Variant, ...]:
+def random_variants(count: int) -> tuple[CrashVariant, ...]:
     """More columns in which each unsynced operation has its own fate, out of order too."""
     return tuple(
-        Variant(f"lot {seed}", "each unsynced operation by itself", fate.by_lot(seed))
+        CrashVariant(f"lot {seed}", "each unsynced operation by itself", fate.by_lot(seed))
         for seed in range(2, 2 + count)
     )
 
@@ -125,7 +125,7 @@ class Counterexample:
     row: int
     column: int
     point: CrashPoint
-    variant: Variant
+    variant: CrashVariant
     cell: Cell
 
     def __str__(self) -> str:
@@ -146,14 +146,13 @@ class _Numbered(dict[T, int]):
 class CrashMap:
     """Every crash of one script: `cells[row][column]`, rows as `points`, columns as `variants`."""
 
-    script: tuple[Step, ...]
-    variants: tuple[Variant, ...]
+    script: tuple[ScriptStep, ...]
+    variants: tuple[CrashVariant, ...]
     points: tuple[CrashPoint, ...]
     cells: tuple[tuple[Cell, ...], ...]
 
     @property
     def is_safe(self) -> bool:
-        """Whether no crash breaks a promise."""
         return self.smallest() is None
 
     def failures(self) -> Iterator[Counterexample]:
@@ -221,8 +220,8 @@ class CrashMap:
 
 
 def crash_map(
-    script: Sequence[Step],
-    variants: Sequence[Variant] = VARIANTS,
+    script: Sequence[ScriptStep],
+    variants: Sequence[CrashVariant] = VARIANTS,
     store_factory: StoreFactory = LedgerStore,
     config: StorageConfig = CONFIG,
     journal_count: int = 1,
@@ -235,7 +234,7 @@ def crash_map(
     """
     fuse = Fuse()
     machine = new_machine(fuse, journal_count, ledger_dir_count)
-    bookie = Bookie(machine, store_factory, config)
+    bookie = ScriptedBookie(machine, store_factory, config)
     crashes = _Crashes(machine, bookie, store_factory, config)
     points: list[CrashPoint] = []
     cells: list[tuple[Cell, ...]] = []
@@ -260,7 +259,11 @@ class _Crashes:
     """All crashes of one run.  Those that leave the same disks lead to the same end."""
 
     def __init__(
-        self, machine: Machine, bookie: Bookie, store_factory: StoreFactory, config: StorageConfig
+        self,
+        machine: Machine,
+        bookie: ScriptedBookie,
+        store_factory: StoreFactory,
+        config: StorageConfig,
     ) -> None:
         self._machine = machine
         self._bookie = bookie
@@ -308,7 +311,7 @@ class _Findings:
     invented: dict[str, None] = field(default_factory=dict)
 
 
-def _look_up(store: LedgerStore, bookie: Bookie, found: _Findings) -> None:
+def _look_up(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
     """Look for everything that the bookie was asked to keep, and for anything else it has."""
     promised = set(bookie.promised)
     for promise, data in bookie.told.items():
@@ -332,7 +335,9 @@ def _look_up(store: LedgerStore, bookie: Bookie, found: _Findings) -> None:
             found.invented[str(Promise("fence", ledger_id))] = None
 
 
-def _is_kept(store: LedgerStore, bookie: Bookie, promise: Promise, data: bytes) -> bool | None:
+def _is_kept(
+    store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
+) -> bool | None:
     """Whether the store has it; None when it has something else that a client would believe."""
     ledger_id, number = promise.ledger_id, promise.number
     ledger = store.ledger(ledger_id)

@@ -18,7 +18,7 @@ from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException, LabkitError
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.worlds.sim.epilogue.retry import ASK_EVERY_S, patiently
+from labkit.worlds.sim.epilogue.retry import ASK_EVERY_S, retried
 from labkit.worlds.sim.epilogue.topic_reading import read_topics
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
@@ -57,7 +57,7 @@ class FinishedWorld(Protocol):
         """Adds an event that the world itself brings about."""
 
 
-async def look_everything_up(world: FinishedWorld) -> None:
+async def read_everything(world: FinishedWorld) -> None:
     """Cut the power, restart all but brokers, recover every ledger, then read every copy."""
     node = world.clients[EPILOGUE]
     world.report("epilogue.started", node.name)
@@ -84,13 +84,13 @@ async def _until_all_serve(world: FinishedWorld) -> None:
 
 async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
-    ledger_ids = await patiently(node.client.list_ledgers)
+    ledger_ids = await retried(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
         node.world.answers.marked(_PATIENCE_S, await _marks_left(node))
     for ledger_id in ledger_ids:
         try:
-            await patiently(partial(_recover, node, ledger_id))
-            metadata = await patiently(partial(node.client.ledger_metadata, ledger_id))
+            await retried(partial(_recover, node, ledger_id))
+            metadata = await retried(partial(node.client.ledger_metadata, ledger_id))
         except LabkitError as error:
             note = f"{type(error).__name__}: {error}"
             node.recorder.record("ledger.unreadable", ledger_id, note=note)
@@ -119,10 +119,10 @@ async def _marks_left(node: ClientNode) -> list[int]:
     )
     # It is still disabled where the operator's client died, or got no answer.
     with suppress(UnavailableException):
-        await patiently(marked.enable)
+        await retried(marked.enable)
     ledgers: list[int] = []
     for _ in range(int(_PATIENCE_S / ASK_EVERY_S)):
-        ledgers = await patiently(marked.ledgers)
+        ledgers = await retried(marked.ledgers)
         if not ledgers:
             break
         await asyncio.sleep(ASK_EVERY_S)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 ASK_EVERY_S = 0.2
 
 
-async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
+async def retried(ask: Callable[[], Awaitable[T]]) -> T:
     """The answer, however often it takes until the metadata store can be reached again.  Raises
     whatever else `ask` raises.
     """

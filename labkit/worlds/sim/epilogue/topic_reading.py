@@ -7,7 +7,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.names import full_name, managed_ledger_path, partition_of
-from labkit.worlds.sim.epilogue.retry import patiently
+from labkit.worlds.sim.epilogue.retry import retried
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.workload.publish import message_note
 
@@ -24,10 +24,10 @@ async def read_topics(node: ClientNode, names: Iterable[str]) -> None:
 
 
 async def _read(node: ClientNode, topic: str) -> int:
-    chain, _ = await patiently(partial(read_chain, node.client, managed_ledger_path(topic)))
+    chain, _ = await retried(partial(read_chain, node.client, managed_ledger_path(topic)))
     count = 0
     for link in chain:
-        reader = await patiently(partial(node.client.open_ledger, link.ledger_id))
+        reader = await retried(partial(node.client.open_ledger, link.ledger_id))
         if reader.last_add_confirmed < 0:
             continue
         for entry in await reader.read_entries(0, reader.last_add_confirmed):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from labkit.system.topic.chain.formats import decode_chain
 from labkit.system.topic.config import UNLIMITED
 from labkit.system.topic.names import full_name, managed_ledger_path
-from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.nodes.results import ClientAnswers
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
@@ -16,7 +16,7 @@ from labkit.worlds.sim.workload.publish import Publish
 class TrimmedLedgers:
     """Watches the chains of the scenario's topics, if brokers may trim them."""
 
-    def __init__(self, scenario: Scenario, answers: Answers) -> None:
+    def __init__(self, scenario: Scenario, answers: ClientAnswers) -> None:
         config = scenario.cluster.broker.managed_ledger
         steps = (step for step in scenario.workload if isinstance(step, Publish | Consume))
         topics = dict.fromkeys(full_name(step.topic) for step in steps)

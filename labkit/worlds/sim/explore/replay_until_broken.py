@@ -20,7 +20,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.world import World
 
 
-class Broken(NamedTuple):
+class BrokenRun(NamedTuple):
     """The scenario without a seed, with only the decisions taken before the promise broke, and the
     number of steps of all nodes until then.
     """
@@ -29,9 +29,9 @@ class Broken(NamedTuple):
     step_count: int
 
 
-def broken_in(
+def replay_until_broken(
     scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
-) -> Broken | None:
+) -> BrokenRun | None:
     """How the promise breaks; None if it holds, or the run takes more than `step_budget` steps."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
@@ -40,11 +40,11 @@ def broken_in(
     return found
 
 
-def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | None:
+def _run(scenario: Scenario, check: type[Check], step_budget: int) -> BrokenRun | None:
     kind = _JudgedChosenOrder if scenario.in_turn else _JudgedWorld
     world = kind(scenario, SimLoop(step_budget), check)
     try:
-        world.loop.run(_outlived(world))
+        world.loop.run(_live_and_outlast(world))
         is_broken = world.judge.verdicts()[0].outcome is Outcome.INVALID
     except _FoundBrokenError:
         is_broken = True
@@ -53,10 +53,10 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | N
     if not is_broken:
         return None
     explicit = replace(scenario, seed=None, decisions=dict(world.decisions.drawn))
-    return Broken(explicit, world.loop.event_count)
+    return BrokenRun(explicit, world.loop.event_count)
 
 
-async def _outlived(world: World) -> None:
+async def _live_and_outlast(world: World) -> None:
     await world.live()
     await world.outlast()
 
@@ -73,7 +73,7 @@ class _JudgedWorld(World):
         self._events: list[Event] = []
         self.judge = Judge(self._events, [check], self.answers.noted)
         self._on_idle = loop.on_idle
-        loop.on_idle = self._end_or_go_on
+        loop.on_idle = self._end_or_continue
 
     def take(self, rows: list[Row]) -> None:
         """Events of a node, judged before a fault that one of them triggers reports its own."""
@@ -86,7 +86,7 @@ class _JudgedWorld(World):
             self.judge.take(event)
         super().take(rows)
 
-    def _end_or_go_on(self) -> bool:
+    def _end_or_continue(self) -> bool:
         if self.judge.has_found_any:
             raise _FoundBrokenError
         return self._on_idle is not None and self._on_idle()

@@ -28,7 +28,7 @@ from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import drawn_topic
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
-from labkit.worlds.sim.machine.interrupt import OneThread, awaited
+from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -99,7 +99,8 @@ def search(
     tried, was_interrupted = 0, False
     tell = on_progress or ProgressLine(len(scenarios) if isinstance(scenarios, Sequence) else 0)
     try:
-        for findings in judged(scenarios, variant=variant, checks=checks, jobs=jobs):
+        judge = partial(_judge_all, variant=variant, checks=tuple(checks))
+        for findings in in_processes(judge, scenarios, jobs):
             tried += 1
             found += findings
             tell(tried, len(found))
@@ -108,18 +109,6 @@ def search(
     except KeyboardInterrupt:
         was_interrupted = True
     return Findings(tuple(found), tried, time.monotonic() - began, was_interrupted)
-
-
-def judged(
-    scenarios: Iterable[Scenario | int],
-    *,
-    variant: str | None = None,
-    checks: Sequence[type[Check]] = CHECKS,
-    jobs: int = 0,
-) -> Iterator[list[Finding]]:
-    """The findings of each scenario, in order: one for each broken promise."""
-    judge = partial(_judge_all, variant=variant, checks=tuple(checks))
-    return in_processes(judge, scenarios, jobs)
 
 
 def in_processes(
@@ -145,7 +134,7 @@ def in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-class AtOnce(concurrent.futures.Executor):
+class SynchronousExecutor(concurrent.futures.Executor):
     """Makes each call before `submit` returns: a browser's Python has no threads or processes."""
 
     def submit(
@@ -162,9 +151,9 @@ def _pool(jobs: int) -> concurrent.futures.Executor:
     forked, since a fork of a process with threads may hang.
     """
     if sys.platform == "emscripten":
-        return AtOnce()
+        return SynchronousExecutor()
     if jobs == 1:
-        return OneThread()
+        return OneThreadExecutor()
     return concurrent.futures.ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
     )

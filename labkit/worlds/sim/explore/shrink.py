@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from labkit.system.check import CHECKS, Check, Verdict, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.replay_until_broken import broken_in
+from labkit.worlds.sim.explore.replay_until_broken import replay_until_broken
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import outside_event_loops, run
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -90,7 +90,7 @@ def shrink(
     promise = promise or names[0]
     (check,) = (each for each in checks if each.__name__ == promise)
     smaller = _Smaller(trace.explicit(), check, began + patience_s)
-    outside_event_loops(smaller.go_on)
+    outside_event_loops(smaller.run)
     (verdict,) = check_all(run(smaller.scenario), [check])
     return Shrunk(smaller.scenario, verdict, smaller.run_count, time.monotonic() - began)
 
@@ -106,9 +106,9 @@ class _Smaller:
         self._step_count = 0
         self._no_good: set[str] = set()
 
-    def go_on(self) -> None:
+    def run(self) -> None:
         """Simplify until nothing changes."""
-        found = broken_in(self.scenario, self._check)
+        found = replay_until_broken(self.scenario, self._check)
         if found is None:
             raise AssertionError(f"its decisions give another run: {self.scenario!r}")
         self.scenario, self._step_count = found
@@ -127,7 +127,7 @@ class _Smaller:
         if key in self._no_good or time.monotonic() > self._deadline:
             return False
         self.run_count += 1
-        found = broken_in(smaller, self._check, _LONGER * self._step_count + _START_STEPS)
+        found = replay_until_broken(smaller, self._check, _LONGER * self._step_count + _START_STEPS)
         if found is None:
             self._no_good.add(key)
             return False

@@ -125,7 +125,6 @@ class Decisions:
             self._chosen.setdefault(name, {})[int(number)] = value
 
     def of(self, name: str) -> Decision:
-        """The decisions of that name."""
         decision = self._by_name.get(name)
         if decision is None:
             decision = Decision(name, self._seed, self._chosen.get(name, {}), self.drawn)

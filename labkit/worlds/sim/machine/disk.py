@@ -60,7 +60,7 @@ class Fuse:
         self.operations.append(operation)
 
 
-class Content:
+class FileContent:
     """A file's bytes.  Zeros at the end are only counted, so that a preallocated file is small."""
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
@@ -82,8 +82,8 @@ class Content:
     def next_data(self, offset: int) -> int:
         return offset if offset < len(self.stored) else self.size
 
-    def copy(self) -> "Content":
-        return Content(self.stored, self.size)
+    def copy(self) -> "FileContent":
+        return FileContent(self.stored, self.size)
 
 
 @dataclass
@@ -94,8 +94,8 @@ class Inode:
     """
 
     path: str
-    durable: Content = field(default_factory=Content)
-    content: Content = field(default_factory=Content)
+    durable: FileContent = field(default_factory=FileContent)
+    content: FileContent = field(default_factory=FileContent)
     writes: list[tuple[Operation, bytes]] = field(default_factory=list)
     passed_over: list[tuple[Operation, bytes]] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ class Inode:
             self.passed_over += _by_page(operation, data)
         self.writes.clear()
 
-    def after_crash(self, keep: Keep) -> Content:
+    def after_crash(self, keep: Keep) -> FileContent:
         content = self.durable.copy()
         for operation, data in (*self.passed_over, *self.writes):
             content.write(operation.offset, _surviving(data, operation, keep(operation)))
@@ -275,7 +275,6 @@ class SimDisk:
         return operation
 
     def paths(self) -> list[str]:
-        """Every file, sorted."""
         return sorted(self._names)
 
     def stored_bytes(self, path: str) -> int:

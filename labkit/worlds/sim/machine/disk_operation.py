@@ -23,7 +23,6 @@ class Operation(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where a write ends."""
         return self.offset + self.size
 
     def __str__(self) -> str:

@@ -59,7 +59,6 @@ class DiskTrouble:
         """Those that are over."""
 
     def end(self) -> None:
-        """Repair the disks."""
         self.extra_s = self.slow_share = 0.0
         self.fails_to_sync = self.fails_to_read = False
         self.is_full = self.is_full_at_sync = False

@@ -27,7 +27,7 @@ class Interrupt:
         _here.interrupt = self
 
 
-class OneThread(futures.ThreadPoolExecutor):
+class OneThreadExecutor(futures.ThreadPoolExecutor):
     """Makes calls in one thread; a shutdown ends what runs there in simulated worlds."""
 
     def __init__(self) -> None:

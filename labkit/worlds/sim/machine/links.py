@@ -38,7 +38,7 @@ class Parcel:
 
     def __init__(
         self,
-        link: "Link",
+        link: "NetworkLink",
         number: int,
         context: Context,
         receiver: Receiver | None,
@@ -57,7 +57,6 @@ class Parcel:
         return f"{self.link.name} {self.number}"
 
     def arrive(self) -> None:
-        """Deliver the parcel."""
         if self.action is not None:
             self.action()
         elif self.receiver is not None:
@@ -66,7 +65,7 @@ class Parcel:
             self.receiver.take(self.bodies)
 
 
-class Link:
+class NetworkLink:
     """One direction between two nodes.
 
     `is_cut`: what is sent waits here until `heal`.  `extra_s` slows every message down; the shares
@@ -185,7 +184,6 @@ class Link:
                 self._carry(parcel, due)
 
     def behave(self) -> None:
-        """End all faults of the link."""
         self.extra_s = self.late_share = 0.0
         self.lose_share = self.copy_share = self.swap_share = 0.0
         self.heal()

@@ -196,7 +196,6 @@ class SimLoop(asyncio.BaseEventLoop):
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        """A future of this loop."""
         future: SimFuture[Any] = SimFuture(loop=self)
         # Not in a method `__init__`, which would double what a future costs.
         future._number = next(self.numbers)

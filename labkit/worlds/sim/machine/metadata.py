@@ -86,12 +86,10 @@ class SimMetadataStore:
         return created
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Data and version."""
         found: tuple[bytes, int] = await self._ask_and_watch("get", path, on_change)
         return found
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether there is such a node."""
         found: bool = await self._ask_and_watch("exists", path, on_change)
         return found
 
@@ -101,11 +99,9 @@ class SimMetadataStore:
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node if the version fits."""
         await self._ask("delete", path, version)
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Names of the children, sorted."""
         names: list[str] = await self._ask_and_watch("children", path, on_change)
         return names
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.net import OnBodies, OnClose, OnWritable
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import Link, Parcel, Report, Transit
+from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Report, Transit
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.process import Process
 
@@ -26,7 +26,7 @@ _HIGH_WATER_BYTES = 4 * 1024 * 1024
 class End:
     """One end of a connection."""
 
-    def __init__(self, network: "SimNetwork", process: Process, way_out: Link) -> None:
+    def __init__(self, network: "SimNetwork", process: Process, way_out: NetworkLink) -> None:
         self.process = process
         self.way_out = way_out
         self.peer = self
@@ -76,7 +76,6 @@ class End:
             self.waiting = []
 
     def resume(self) -> None:
-        """Receive again."""
         waiting, self.waiting = self.waiting, None
         if waiting:
             # In the next turn, as a socket's data come: the caller is not entered again from below.
@@ -145,7 +144,7 @@ class SimNetwork:
         self._decisions = decisions
         self._report = report
         self._late_share = 0.0
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links: dict[tuple[str, str], NetworkLink] = {}
         self._up: dict[str, Process] = {}
         self._without_process: dict[str, None] = {}
         """Machines that are up and refuse connections, as their process was killed."""
@@ -161,11 +160,10 @@ class SimNetwork:
         """
         return self.transit.choose is not None
 
-    def link(self, source: str, target: str) -> Link:
-        """The link from one node to another."""
+    def link(self, source: str, target: str) -> NetworkLink:
         link = self._links.get((source, target))
         if link is None:
-            link = Link(source, target, self._decisions, self.transit, self._report)
+            link = NetworkLink(source, target, self._decisions, self.transit, self._report)
             link.late_share = self._late_share
             self._links[source, target] = link
         return link
@@ -299,5 +297,4 @@ class NodeNetwork:
         return await self._network.connect(self._process, host, port, on_bodies, on_close)
 
     def listen(self, accept: Accept, port: int) -> None:
-        """Take connections."""
         self._network.listen(self._process, accept, port)

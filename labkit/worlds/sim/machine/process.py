@@ -60,7 +60,6 @@ class TaskList:
             self._limit = 64 + 2 * len(self.take())
 
     def take(self) -> "list[asyncio.Task[Any]]":
-        """All of them."""
         # What asyncio itself looks at before it complains that an exception was never retrieved.
         self._tasks = [task for task in self._tasks if not task.done() or task._log_traceback]
         return self._tasks
@@ -89,7 +88,6 @@ class Process:
         return loop.create_task(coroutine, context=self.context.copy())
 
     def kill(self) -> None:
-        """End the process."""
         if self.is_alive:
             self.is_alive = self.runs = False
             self.held.clear()

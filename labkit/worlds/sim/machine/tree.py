@@ -71,7 +71,6 @@ class ZnodeTree:
         return node.data, node.version
 
     def exists(self, path: str, watch: Watch | None) -> bool:
-        """Whether there is such a node."""
         self._watch(self._data_watches, path, watch)
         return path in self.nodes
 

@@ -121,11 +121,10 @@ class SimZooKeeper:
             self._changed()
 
     def behave(self) -> None:
-        """End all faults."""
         self._lagging.clear()
-        self.go_on()
+        self.resume()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a hang, if there is one: draw the order in which the server serves."""
         if self.process.runs:
             return

@@ -18,14 +18,14 @@ from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.environment import Environment
-from labkit.worlds.sim.nodes.nodes import Node
+from labkit.worlds.sim.nodes.nodes import SimNode
 from labkit.worlds.sim.settings.bookie_script import Machine
 
 BOOKIE_PORT = 3181
 _INSTANCE = "00000000-0000-4000-8000-000000000000"
 
 
-class BookieNode(Node):
+class BookieNode(SimNode):
     """A node with a bookie, and with the disks that outlive it."""
 
     def __init__(self, world: Environment, name: str) -> None:
@@ -89,7 +89,6 @@ class BookieNode(Node):
         self.world.report("disk.bad", self.name, note=f"replaced: {which}")
 
     def format(self) -> None:
-        """Stop, and empty all disks."""
         self.crash()
         machine = self._machine
         self._machine = Machine(self._emptied(machine.journals), self._emptied(machine.ledgers))
@@ -149,7 +148,6 @@ class BookieNode(Node):
                 self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
     def repair(self) -> None:
-        """Repair everything on this node's machine."""
         super().repair()
         self._trouble.end()
         self._start_quickly()

@@ -9,7 +9,7 @@ from labkit.system.topic.ownership import BrokerAddress
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.environment import Environment
-from labkit.worlds.sim.nodes.nodes import Node
+from labkit.worlds.sim.nodes.nodes import SimNode
 
 BROKER_PORT = 6650
 
@@ -19,7 +19,7 @@ def service_url(name: str) -> str:
     return f"pulsar://{name}:{BROKER_PORT}"
 
 
-class BrokerNode(Node):
+class BrokerNode(SimNode):
     """A node with a broker; all that it knows is in the metadata store and on the bookies."""
 
     def __init__(self, world: Environment, name: str) -> None:

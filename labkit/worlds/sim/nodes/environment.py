@@ -10,7 +10,7 @@ from labkit.system.trace.recorder import Row
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
-from labkit.worlds.sim.nodes.results import Answers
+from labkit.worlds.sim.nodes.results import ClientAnswers
 from labkit.worlds.sim.settings.bookie_script import Machine
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.variants.variants import Variant
@@ -40,7 +40,7 @@ class Environment(Protocol):
         """The protocol's classes, one of them perhaps with a mistake."""
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> ClientAnswers:
         """What the workload's calls returned so far."""
 
     @property

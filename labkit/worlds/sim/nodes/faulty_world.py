@@ -7,7 +7,7 @@ from labkit.worlds.sim.machine.network import SimNetwork
 from labkit.worlds.sim.machine.zookeeper import SimZooKeeper
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
-from labkit.worlds.sim.nodes.nodes import Node
+from labkit.worlds.sim.nodes.nodes import SimNode
 from labkit.worlds.sim.settings.cluster import Cluster
 
 EVERY_NODE = "*"
@@ -28,7 +28,7 @@ class FaultyWorld(Protocol):
         """All nodes, the metadata server included."""
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, SimNode]:
         """All nodes but the metadata server, by name."""
 
     @property

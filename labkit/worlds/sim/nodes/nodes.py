@@ -30,7 +30,7 @@ _BIRTH_MS = 1_700_000_000_000
 _RESTART_MS = 1000.0
 
 
-class Node:
+class SimNode:
     """A node and its life: up, paused or down."""
 
     def __init__(self, world: Environment, name: str) -> None:
@@ -95,7 +95,6 @@ class Node:
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
     def repair(self) -> None:
-        """Repair everything on this node's machine."""
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def wall_clock_ms(self) -> int:
@@ -131,7 +130,6 @@ class Node:
         return metadata
 
     def server_ports(self, network: NodeNetwork, draw: Draw) -> ServerPorts:
-        """The ports of a server on this node."""
         return ServerPorts(
             node=self.name,
             recorder=self.recorder,
@@ -147,7 +145,6 @@ class Node:
         network: NodeNetwork,
         config: ClientConfig | None = None,
     ) -> BookKeeper:
-        """A client of the cluster."""
         tokens = self.world.tokens
         client: BookKeeper = self.world.variant.client(
             metadata,
@@ -162,7 +159,7 @@ class Node:
         return client
 
 
-class ClientNode(Node):
+class ClientNode(SimNode):
     """A node with a client, on which steps of the workload run."""
 
     client: BookKeeper

@@ -27,7 +27,7 @@ from labkit.system.trace.answers import (
 from labkit.system.trace.recorder import Row
 
 
-class Answers:
+class ClientAnswers:
     """All answers of a run, in order; a step notes each as soon as it has it."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -113,7 +113,6 @@ class Answers:
 
     @property
     def event_count(self) -> int:
-        """The number of events so far."""
         return len(self._rows)
 
     def up_to_here(

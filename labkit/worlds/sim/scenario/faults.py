@@ -41,7 +41,6 @@ class Crash(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.nodes[self.node].crash(self.disk)
         if self.down_ms:
             world.after(self.down_ms, world.nodes[self.node].start)
@@ -60,7 +59,6 @@ class CrashAtOperation(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).crash_at_operation(self.nth, self.disk, self.down_ms)
 
 
@@ -73,7 +71,6 @@ class PowerCut(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         for name in world.cluster.names:
             Crash(name, self.disk, self.down_ms).strike(world)
 
@@ -86,7 +83,6 @@ class Restart(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.nodes[self.node].start()
 
 
@@ -101,7 +97,6 @@ class Pause(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         node = world.nodes[self.node]
         node.pause()
         world.end_after(self.for_ms, node.resume)
@@ -119,7 +114,6 @@ class SlowStart(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).start_slowly(self.extra_ms, self.for_ms)
 
 
@@ -133,7 +127,6 @@ class SlowDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).trouble("slow", self.for_ms, extra_s=self.extra_ms / 1000)
 
 
@@ -148,7 +141,6 @@ class FailingSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).trouble("failing to sync", self.for_ms, fails_to_sync=True)
 
 
@@ -161,7 +153,6 @@ class FullDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).trouble("full", self.for_ms, is_full=True)
 
 
@@ -184,7 +175,6 @@ class BitRot(Value):
     size: int = 1
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).rot(self.file, self.part, self.size)
 
 
@@ -199,7 +189,6 @@ class Delay(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
 
 
@@ -217,7 +206,6 @@ class Loss(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, lose_share=self.share)
 
 
@@ -234,7 +222,6 @@ class Duplication(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, copy_share=self.share)
 
 
@@ -251,7 +238,6 @@ class Reordering(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, swap_share=self.share)
 
 
@@ -271,7 +257,6 @@ class Partition(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         others = self.others or tuple(name for name in world.names if name not in self.side)
         for one in self.side:
             for other in others:
@@ -290,7 +275,6 @@ class Reset(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.network.reset(self.one, self.other)
 
 
@@ -307,7 +291,6 @@ class ClockSkew(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         node = world.nodes[self.node]
         node.skew(self.rate, self.offset_ms)
         world.end_after(self.for_ms, node.repair)
@@ -324,7 +307,6 @@ class Leave(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.broker(self.node).leave(self.down_ms)
 
 
@@ -339,7 +321,6 @@ class Unload(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.broker(self.node).unload(self.topic)
 
 

@@ -23,7 +23,6 @@ class ReplacedDisks(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).replace_disks(self.which)
         if self.down_ms:
             world.after(self.down_ms, world.nodes[self.node].start)
@@ -41,7 +40,6 @@ class Reformatted(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).format()
         world.zookeeper.delete_cookie(self.node)
         if self.down_ms:
@@ -59,7 +57,6 @@ class FailingRead(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).trouble("failing to read", self.for_ms, fails_to_read=True)
 
 
@@ -74,5 +71,4 @@ class FullAtSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.bookie(self.node).trouble("full at syncs", self.for_ms, is_full_at_sync=True)

@@ -21,7 +21,6 @@ class SessionLoss(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.zookeeper.expire(self.node)
 
 
@@ -34,7 +33,6 @@ class SlowMetadata(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.misbehave(METADATA_SERVER, EVERY_NODE, self.for_ms, extra_s=self.extra_ms / 1000)
 
 
@@ -55,9 +53,8 @@ class HangingMetadata(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.zookeeper.hang(self.expired_share, self.late_share)
-        world.end_after(self.for_ms, world.zookeeper.go_on)
+        world.end_after(self.for_ms, world.zookeeper.resume)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,6 +70,5 @@ class LaggingMetadata(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        """Inject the fault into the world."""
         world.zookeeper.lag(self.node, self.lag_ms / 1000)
         world.end_after(self.for_ms, partial(world.zookeeper.lag, self.node, 0.0))

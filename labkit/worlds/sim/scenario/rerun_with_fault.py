@@ -42,7 +42,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
 def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
     """The first and the last event at which a fault can strike."""
     cluster = scenario.cluster
-    clients = dict.fromkeys((*(step.client for step in scenario.workload), EPILOGUE))
+    clients = dict.fromkeys((*scenario.clients, EPILOGUE))
     node_count = len((*cluster.names, *cluster.broker_names, *clients))
     started = [event.seq for event in events if event.kind == "node.started"]
     first = started[node_count - 1] + 1 if len(started) >= node_count else len(events)

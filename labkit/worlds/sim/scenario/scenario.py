@@ -61,6 +61,11 @@ class Scenario(Value):
         check_names(self.cluster, self.workload, self.faults)
         check_decisions(self.decisions)
 
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The names of the clients, in the order of their first steps."""
+        return tuple(dict.fromkeys(step.client for step in self.workload))
+
     def with_fault(self, *faults: Fault) -> "Scenario":
         """The same scenario with further faults."""
         return replace(self, faults=(*self.faults, *faults))

@@ -59,10 +59,10 @@ class Promise(NamedTuple):
         return f"the fence {of}" if self.kind == "fence" else f"{self.kind} {self.number} {of}"
 
 
-class Step(Protocol):
+class ScriptStep(Protocol):
     """One line of a script; `str` gives it in words."""
 
-    def run(self, bookie: "Bookie") -> None:
+    def run(self, bookie: "ScriptedBookie") -> None:
         """Do it."""
 
 
@@ -75,7 +75,6 @@ class Machine:
 
     @property
     def disks(self) -> tuple[SimDisk, ...]:
-        """All disks."""
         return self.journals + self.ledgers
 
     def open(
@@ -104,7 +103,7 @@ def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -
     )
 
 
-class Bookie:
+class ScriptedBookie:
     """Runs a script on a machine and records its requests and promises."""
 
     def __init__(
@@ -119,7 +118,7 @@ class Bookie:
         self._store_factory = store_factory
         self._config = config
 
-    def run(self, script: Sequence[Step]) -> None:
+    def run(self, script: Sequence[ScriptStep]) -> None:
         """Start the bookie and do every step.  Raises what the store raises."""
         self.start()
         for step in script:
@@ -162,7 +161,7 @@ class Add:
     def __str__(self) -> str:
         return f"add {self.ledger_id}/{self.entry_id}"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         data = entry_bytes(self.ledger_id, self.entry_id, self.payload_size)
         bookie.tell(Promise("entry", self.ledger_id, self.entry_id), data)
         bookie.store.add_entry(self.ledger_id, self.entry_id, data, MASTER_KEY)
@@ -177,13 +176,13 @@ class Fence:
     def __str__(self) -> str:
         return f"fence {self.ledger_id}"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         bookie.tell(Promise("fence", self.ledger_id))
         bookie.store.fence(self.ledger_id, MASTER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class ExplicitLac:
+class SetExplicitLac:
     """Set a ledger's explicit LAC; it is answered by the next `Commit`."""
 
     ledger_id: int
@@ -192,7 +191,7 @@ class ExplicitLac:
     def __str__(self) -> str:
         return f"LAC {self.last_add_confirmed} of {self.ledger_id}"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         body = encode_explicit_lac(self.ledger_id, self.last_add_confirmed, DIGEST)
         bookie.tell(Promise("LAC", self.ledger_id, self.last_add_confirmed), body)
         bookie.store.set_explicit_lac(self.ledger_id, body, MASTER_KEY)
@@ -205,7 +204,7 @@ class Commit:
     def __str__(self) -> str:
         return "commit"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         new = (p.short for p in bookie.told if p not in bookie.promised)
         bookie.at(" ".join((str(self), *new)))
         bookie.store.commit()
@@ -216,12 +215,12 @@ class Commit:
 class Checkpoint:
     """Flush the memtable and move LastLogMark; `during` happens while the flush is under way."""
 
-    during: tuple[Step, ...] = ()
+    during: tuple[ScriptStep, ...] = ()
 
     def __str__(self) -> str:
         return "checkpoint"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         bookie.at(str(self))
         checkpoint = bookie.store.begin_checkpoint()
         bookie.in_flush = True
@@ -240,7 +239,7 @@ class Restart:
     def __str__(self) -> str:
         return "restart"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         bookie.at(str(self))
         bookie.start()
 
@@ -257,7 +256,7 @@ class Collect:
     def __str__(self) -> str:
         return "collect garbage"
 
-    def run(self, bookie: Bookie) -> None:
+    def run(self, bookie: ScriptedBookie) -> None:
         bookie.at(str(self))
         bookie.deleted.update(self.deleted)
         bookie.promise()

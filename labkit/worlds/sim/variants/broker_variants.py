@@ -100,7 +100,6 @@ class MarksOfTheCursor(Deduplication):
     """A new owner takes the marks from the cursor, and reads no later entry."""
 
     async def replay(self) -> int:
-        """Read nothing."""
         return 0
 
 

@@ -23,7 +23,6 @@ class AckAfterOneBookie(LedgerWriter):
     """An entry counts as stored when the first bookie of its write set has it, not Qa."""
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
-        """One is enough."""
         return pending.acked != 0
 
 

@@ -64,7 +64,6 @@ class _HearsLateOfLostSessions(Registration):
         """Not yet."""
 
     async def run(self) -> NoReturn:
-        """From now on."""
         super().listen()
         await super().run()
 

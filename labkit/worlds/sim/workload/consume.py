@@ -27,7 +27,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 from labkit.worlds.sim.workload import consumer_commands as commands
-from labkit.worlds.sim.workload.delivered import Taken
+from labkit.worlds.sim.workload.delivered import DeliveredMessages
 from labkit.worlds.sim.workload.topic_connection import LookAgainError, TopicConnection
 
 _BACKOFF_S = 0.1
@@ -113,8 +113,7 @@ class Consume(Value):
         return f"consume {self.messages} messages of {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step."""
-        taken = Taken(self.messages, self.consumers, self.start_over_after)
+        taken = DeliveredMessages(self.messages, self.consumers, self.start_over_after)
         consumers = [_Consumer(node, self, number, taken) for number in range(self.consumers)]
         tasks = [node.spawn(consumer.run()) for consumer in consumers]
         await taken.is_all.wait()
@@ -139,7 +138,9 @@ class _Delivered(NamedTuple):
 class _Consumer:
     """One consumer: one connection after the other."""
 
-    def __init__(self, node: ClientNode, step: Consume, number: int, taken: Taken) -> None:
+    def __init__(
+        self, node: ClientNode, step: Consume, number: int, taken: DeliveredMessages
+    ) -> None:
         self._node, self._step, self._number, self._taken = node, step, number, taken
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
@@ -155,7 +156,6 @@ class _Consumer:
         self._connection = TopicConnection(node, self._topic, self._received, self._gone)
 
     async def run(self) -> None:
-        """Consume until cancelled."""
         for attempt in count(self._number):
             with suppress(LabkitError, OSError):
                 await self._subscribe(attempt)
@@ -164,7 +164,6 @@ class _Consumer:
             await asyncio.sleep(_BACKOFF_S)
 
     def hang_up(self) -> None:
-        """Close the connection."""
         self._connection.hang_up()
 
     # One connection after the other

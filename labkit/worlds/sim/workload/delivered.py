@@ -11,7 +11,7 @@ _QUIET_TURNS = 5
 
 
 @dataclass(slots=True)
-class Taken:
+class DeliveredMessages:
     """What all consumers of the step were delivered, and have acknowledged.
 
     The step wants `messages` different ones, and after `start_over_after` entries all of them again

@@ -41,7 +41,6 @@ class Produce(Value):
         return f"produce {self.messages} messages to {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         config = ManagedLedgerConfig(max_entries_per_ledger=self.entries_per_ledger)
         topic = await Topic.create(node.client, self.topic, partitions=0, config=config)
         batching = Batching(max_messages=self.batch_size) if self.batch_size > 1 else None

@@ -199,7 +199,6 @@ class Publish(Value):
         return f"publish {self.messages} messages to {self.topic}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step."""
         producer = PulsarProducer(node, self.topic, self.window, self.keys)
         staying = node.spawn(producer.run())
         for first in range(0, self.messages, self.batch_size):

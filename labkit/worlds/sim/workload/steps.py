@@ -79,7 +79,6 @@ class Write(Value):
         return f"write {self.entries} entries to ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         create = self._client(node).create_ledger
         sizes = (self.ensemble, self.write_quorum, self.ack_quorum)
         # A learner's client has no deferred sync.
@@ -121,7 +120,6 @@ class _Adds:
         self._under_way: deque[tuple[bytes, asyncio.Future[int]]] = deque()
 
     def begin(self, given: bytes) -> None:
-        """Add an entry with this payload."""
         self._under_way.append((given, self._writer.add(given)))
 
     async def leave_room(self, window: int) -> None:
@@ -168,7 +166,6 @@ class Read(Value):
         return f"read ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         first = 0
@@ -206,7 +203,6 @@ class Recover(Value):
         return f"recover ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         reader = await node.client.open_ledger(await node.ledgers.id_of(self.ledger))
         if reader.last_add_confirmed >= 0:
             await _read(node, reader, 0, reader.last_add_confirmed)
@@ -229,7 +225,6 @@ class Delete(Value):
         return f"delete ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         await node.client.delete_ledger(await node.ledgers.id_of(self.ledger))
 
 
@@ -245,7 +240,6 @@ class NameRacks(Value):
         return f"name {self.racks} racks"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         names = node.world.cluster.names
         bookies = {name: {"rack": f"/{at % self.racks}"} for at, name in enumerate(names)}
         await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
@@ -263,7 +257,6 @@ class DisableAutorecovery(Value):
         return f"disable autorecovery for {self.for_ms:g} ms"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step.  Raises `LabkitError`."""
         switches = LedgerUnderreplicationManager(
             node.client.store, node.name, lambda _: 0, node.wall_clock_ms
         )

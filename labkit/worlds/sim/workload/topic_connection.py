@@ -85,7 +85,6 @@ class TopicConnection:
         raise LookAgainError(f"{_MOST_HOPS} brokers named another one")
 
     def hang_up(self) -> None:
-        """Close the connection, if there is one."""
         if self._wire is not None:
             self._wire.close()
             self._wire = None
@@ -106,7 +105,6 @@ class TopicConnection:
         return answer
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command, if there is a connection."""
         if self._wire is not None:
             self._wire.send([encode_frame(command, message)])
 

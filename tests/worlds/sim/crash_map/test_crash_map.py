@@ -8,19 +8,26 @@ import pytest
 
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.crash_map.crash_map import LOST, REFUSED, VARIANTS, CrashMap, crash_map, lots
+from labkit.worlds.sim.crash_map.crash_map import (
+    LOST,
+    REFUSED,
+    VARIANTS,
+    CrashMap,
+    crash_map,
+    random_variants,
+)
 from labkit.worlds.sim.machine.disk import Fuse
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     Add,
-    Bookie,
     Checkpoint,
     Collect,
     Commit,
-    ExplicitLac,
     Fence,
     Restart,
-    Step,
+    ScriptedBookie,
+    ScriptStep,
+    SetExplicitLac,
     new_machine,
 )
 from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
@@ -34,8 +41,8 @@ def verdicts(found: CrashMap, variant: str) -> str:
 
 
 @pytest.mark.parametrize("script", [ONE_CHECKPOINT, EVERYTHING, COMPACTION])
-def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[Step]) -> None:
-    found = crash_map(script, VARIANTS + lots(4))
+def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[ScriptStep]) -> None:
+    found = crash_map(script, VARIANTS + random_variants(4))
     assert found.is_safe, found
     assert found.smallest() is None
 
@@ -53,7 +60,7 @@ def test_the_store_keeps_every_promise_when_an_index_page_is_one_too_many() -> N
 
 @pytest.mark.slow
 def test_a_hundred_operations_are_crashed_at_every_point() -> None:
-    script: list[Step] = []
+    script: list[ScriptStep] = []
     for i in range(45):
         script += [Add(5 + i % 3, i), Commit()]
         if i % 9 == 8:
@@ -68,7 +75,7 @@ def test_a_hundred_operations_are_crashed_at_every_point() -> None:
 
 def test_there_is_a_row_for_every_operation_of_every_disk_and_one_for_the_end() -> None:
     fuse = Fuse()
-    Bookie(new_machine(fuse), LedgerStore, CONFIG).run(EVERYTHING)
+    ScriptedBookie(new_machine(fuse), LedgerStore, CONFIG).run(EVERYTHING)
     found = crash_map(EVERYTHING)
     assert [point.operation for point in found.points] == [*fuse.operations, None]
     assert all(len(row) == len(VARIANTS) for row in found.cells)
@@ -94,7 +101,7 @@ class ForgetsAll(LedgerStore):
 
 
 def test_every_kind_of_promise_is_looked_up() -> None:
-    script: list[Step] = [Add(5, 0), Fence(5), ExplicitLac(6, 0), Commit()]
+    script: list[ScriptStep] = [Add(5, 0), Fence(5), SetExplicitLac(6, 0), Commit()]
     found = crash_map(script, store_factory=ForgetsAll)
     cell = found.cells[-1][0]
     assert cell.verdict == LOST

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.check import CHECKS, Outcome, broken, check_all
 from labkit.system.check.promises.writing import AckQuorumIsReached
-from labkit.worlds.sim.explore.replay_until_broken import broken_in
+from labkit.worlds.sim.explore.replay_until_broken import replay_until_broken
 from labkit.worlds.sim.explore.scenarios.random_scenarios import drawn
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.search import NEVER_ENDS
@@ -95,17 +95,17 @@ def test_a_run_that_never_ends_cannot_be_shrunk(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_trial_ends_where_the_promise_breaks_and_keeps_the_decisions_up_to_there() -> None:
     whole = run(BIG)
-    found = broken_in(BIG, AckQuorumIsReached)
+    found = replay_until_broken(BIG, AckQuorumIsReached)
     assert found is not None
     assert found.step_count < whole.step_count / 2
     assert found.scenario.seed is None
     assert found.scenario.decisions.items() < whole.decisions.items()
-    assert broken_in(found.scenario, AckQuorumIsReached) == found
+    assert replay_until_broken(found.scenario, AckQuorumIsReached) == found
 
 
 def test_a_trial_of_a_kept_promise_or_of_too_many_steps_finds_nothing() -> None:
-    assert broken_in(replace(BIG, variant=""), AckQuorumIsReached) is None
-    assert broken_in(BIG, AckQuorumIsReached, step_budget=10) is None
+    assert replay_until_broken(replace(BIG, variant=""), AckQuorumIsReached) is None
+    assert replay_until_broken(BIG, AckQuorumIsReached, step_budget=10) is None
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
     for seed in range(12):
         scenario = replace(drawn(seed), variant=VARIANT)
         (verdict,) = check_all(run(scenario), [check])
-        found = broken_in(scenario, check)
+        found = replay_until_broken(scenario, check)
         assert (found is not None) == (verdict.outcome is Outcome.INVALID), scenario
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.settings.bookie_script import Step
+from labkit.worlds.sim.settings.bookie_script import ScriptStep
 from labkit.worlds.sim.variants.storage_variants import DEFECTS, IndexFirst
 from tests.worlds.sim.scripts import (
     ADD_INSIDE_FLUSH,
@@ -34,7 +34,9 @@ def test_every_defect_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(("name", "script", "reason"), FOUND)
-def test_a_defect_is_found_by_its_script(name: str, script: tuple[Step, ...], reason: str) -> None:
+def test_a_defect_is_found_by_its_script(
+    name: str, script: tuple[ScriptStep, ...], reason: str
+) -> None:
     assert crash_map(script).is_safe
     smallest = crash_map(script, store_factory=DEFECTS[name].store_factory).smallest()
     assert smallest is not None

@@ -19,7 +19,12 @@ from labkit.system.trace.recorder import Row
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.explore.orders.fingerprint import fingerprint
 from labkit.worlds.sim.explore.orders.injected_failures import Mishaps, node_of
-from labkit.worlds.sim.explore.orders.transition_table import Learned, Moment, Outcome, Step
+from labkit.worlds.sim.explore.orders.transition_table import (
+    Arrival,
+    Reaction,
+    TransitionTable,
+    WorldState,
+)
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
 from labkit.worlds.sim.machine.network import End
@@ -32,11 +37,11 @@ _LEADS_TO_A_DECISION = {
 }
 
 
-class FarEnough(Exception):
+class EnoughLearned(Exception):
     """Ends a run that has nothing more to teach."""
 
 
-class SteeredWorld(ChosenOrderWorld):
+class DirectedWorld(ChosenOrderWorld):
     """Delivers messages of the channels in `path`, then those whose effect is not known yet.
 
     When no message is in flight there is nothing more to learn: time goes on, or with `stops` the
@@ -47,7 +52,7 @@ class SteeredWorld(ChosenOrderWorld):
         self,
         scenario: Scenario,
         loop: SimLoop,
-        learned: Learned,
+        learned: TransitionTable,
         path: Sequence[int],
         mishaps: Mishaps,
         *,
@@ -55,11 +60,11 @@ class SteeredWorld(ChosenOrderWorld):
     ) -> None:
         decisions = {**scenario.decisions, **dict.fromkeys(mishaps, 1.0)}
         super().__init__(replace(scenario, decisions=decisions), loop)
-        self.first: Moment | None = None
+        self.first: WorldState | None = None
         """The moment of the first choice."""
         self.possible_mishaps: list[str] = []
         """Further mishaps that are possible in this run, each as the decision that causes it."""
-        self._learned = learned
+        self._table = learned
         self._mishaps = mishaps
         self._path = path
         self._stops = stops
@@ -67,12 +72,12 @@ class SteeredWorld(ChosenOrderWorld):
         self._states: list[int] = []
         self._decided = dict.fromkeys(self.clients, b"")
         self._row_count = 0
-        self._arriving: tuple[int, Step] | None = None
+        self._arriving: tuple[int, Arrival] | None = None
         self._seen = 0
         self._actions: dict[str, list[Any]] = {}
-        self._steps: dict[int, tuple[Step, Parcel]] = {}
+        self._steps: dict[int, tuple[Arrival, Parcel]] = {}
 
-    def go_on(self) -> bool:
+    def deliver_next(self) -> bool:
         transit = self.network.transit
         if transit.choose is not None and self._learns:
             self.possible_mishaps += [f"crash {at} {self.received[at]}" for at in self.may_crash]
@@ -81,8 +86,8 @@ class SteeredWorld(ChosenOrderWorld):
             self._look()
             self._learns = bool(transit.under_way)
             if self._stops and not self._learns:
-                raise FarEnough
-        return super().go_on()
+                raise EnoughLearned
+        return super().deliver_next()
 
     def choose(self, possible: Sequence[Parcel]) -> int:
         if not self._learns:
@@ -97,13 +102,13 @@ class SteeredWorld(ChosenOrderWorld):
             self.decisions.drawn[f"next {number}"] = float(chosen)
         self.choices.append(len(possible))
         self.arrives(possible[chosen])
-        self._arriving = (self._learned.node_of[steps[chosen][0]], steps[chosen])
+        self._arriving = (self._table.node_of[steps[chosen][0]], steps[chosen])
         self._seen = len(self.network.transit.under_way) - 1
         return chosen
 
-    def _is_known(self, step: Step) -> bool:
-        state = self._states[self._learned.node_of[step[0]]]
-        return step in self._learned.known.get(state, {})
+    def _is_known(self, step: Arrival) -> bool:
+        state = self._states[self._table.node_of[step[0]]]
+        return step in self._table.known.get(state, {})
 
     def _look(self) -> None:
         """Record the outcome of the message that arrived last."""
@@ -112,26 +117,25 @@ class SteeredWorld(ChosenOrderWorld):
         if self._arriving is None:
             if self.first is None:
                 self._states = [
-                    self._learned.number("first", at, self._mishap(at))
-                    for at in self._learned.nodes
+                    self._table.number("first", at, self._mishap(at)) for at in self._table.nodes
                 ]
-                self.first = self._learned.first(tuple(self._states), sent)
+                self.first = self._table.first(tuple(self._states), sent)
             return
         place, step = self._arriving
         self._arriving = None
         self._check(place)
-        node = self._learned.nodes[place]
+        node = self._table.nodes[place]
         if node in self._decided:
             self._decided[node] = _and_decided(self._decided[node], rows)
         state = self._states[place]
-        known = self._learned.known.get(state, {}).get(step)
+        known = self._table.known.get(state, {}).get(step)
         after = self._state(place, step) if known is None else known.state
-        self._learned.learn(state, step, Outcome(after, tuple(sent)))
+        self._table.learn(state, step, Reaction(after, tuple(sent)))
         self._states[place] = after
 
     def _check(self, place: int) -> None:
         """Only the node that got a message may have sent some."""
-        node = self._learned.nodes[place]
+        node = self._table.nodes[place]
         for each in self.network.transit.under_way[self._seen :]:
             if each.link.source not in (node, each.link.target):
                 raise SimulationError(
@@ -139,26 +143,26 @@ class SteeredWorld(ChosenOrderWorld):
                     " be tried only if nodes hear of each other by messages alone"
                 )
 
-    def _state(self, place: int, step: Step) -> int:
-        name = self._learned.nodes[place]
+    def _state(self, place: int, step: Arrival) -> int:
+        name = self._table.nodes[place]
         if name not in self.clients:
-            return self._learned.number(self._states[place], step)
+            return self._table.number(self._states[place], step)
         node = self.clients[name]
         assert node.process is not None
         memory = fingerprint((node.client, node.process.tasks.take()))
-        return self._learned.number(name, memory, self._decided[name], self._mishap(name))
+        return self._table.number(name, memory, self._decided[name], self._mishap(name))
 
     def _mishap(self, name: str) -> tuple[tuple[str, bool], ...]:
         """The mishap of the node, and whether it has happened yet: part of the node's state."""
         mine = [each for each in self._mishaps if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in mine)
 
-    def _step(self, parcel: Parcel) -> Step:
+    def _step(self, parcel: Parcel) -> Arrival:
         noted = self._steps.get(id(parcel))
         if noted is None:
             self._note_losable(parcel)
             what = parcel.bodies if parcel.action is None else parcel.action.__qualname__
-            step = self._channel(parcel), self._learned.number("message", repr(what))
+            step = self._channel(parcel), self._table.number("message", repr(what))
             # The parcel is kept, so that no other object gets its address.
             noted = self._steps[id(parcel)] = (step, parcel)
         return noted[0]
@@ -178,7 +182,7 @@ class SteeredWorld(ChosenOrderWorld):
             if parcel.action not in actions:
                 actions.append(parcel.action)
             name = f"{parcel.link.name} action {actions.index(parcel.action)}"
-        return self._learned.channel(name, parcel.link.target)
+        return self._table.channel(name, parcel.link.target)
 
 
 def _and_decided(before: bytes, rows: Sequence[Row]) -> bytes:

@@ -15,7 +15,7 @@ on its state and the message that it gets, so the real code runs once for each s
     3  again from the start, until the table does not change
 
 Two orders that differ only in which of two nodes got its message first are the same to every node,
-so only one of them is tried (`Learned.choices`).
+so only one of them is tried (`TransitionTable.choices`).
 
 So everything that a node may do with a message, and every state that the world may reach, has been
 judged.  With `crashes` and `losses` all this is repeated for each combination of up to that number
@@ -34,9 +34,9 @@ from dataclasses import dataclass, field, replace
 
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.sim.explore.orders.directed_world import FarEnough, SteeredWorld
-from labkit.worlds.sim.explore.orders.injected_failures import Mishaps, Possible
-from labkit.worlds.sim.explore.orders.transition_table import Learned, Moment, Step
+from labkit.worlds.sim.explore.orders.directed_world import DirectedWorld, EnoughLearned
+from labkit.worlds.sim.explore.orders.injected_failures import Mishaps, PossibleMishaps
+from labkit.worlds.sim.explore.orders.transition_table import Arrival, TransitionTable, WorldState
 from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import Finding
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
@@ -111,7 +111,7 @@ def every_order(
             "every order is tried without faults, without a seed and without decisions about the"
             " order (next 0, ...): take them out of the scenario"
         )
-    possible = Possible(crashes, losses)
+    possible = PossibleMishaps(crashes, losses)
     in_turn = replace(scenario, in_turn=True)
     search = _Search(in_turn, possible, checks, patience_s, stop_at, on_progress)
     return outside_event_loops(search.run)
@@ -121,7 +121,7 @@ class _Search:
     def __init__(
         self,
         scenario: Scenario,
-        possible: Possible,
+        possible: PossibleMishaps,
         checks: Sequence[type[Check]],
         patience_s: float,
         stop_at: int,
@@ -134,16 +134,16 @@ class _Search:
         self._until = self._began + patience_s
         self._stop_at = stop_at
         self._tell = on_progress or ProgressLine(what="states")
-        self._learned = Learned(scenario)
+        self._table = TransitionTable(scenario)
         self._mishaps: Mishaps = ()
         """The mishaps that are tried now."""
         self._mishap_count = self._state_count = self._end_count = self._order_count = 0
         self._broken_end_count = 0
         """The sum over the mishaps that were tried before."""
         self._run_count = 0
-        self._orders: dict[Moment, int] = {}
-        self._ends: list[Moment] = []
-        self._is_broken: dict[Moment, bool] = {}
+        self._orders: dict[WorldState, int] = {}
+        self._ends: list[WorldState] = []
+        self._is_broken: dict[WorldState, bool] = {}
         self._found: dict[str, Finding] = {}
 
     def run(self) -> Enumeration:
@@ -155,7 +155,7 @@ class _Search:
             self._state_count,
             self._end_count,
             self._order_count if is_complete else 0,
-            self._learned.outcome_count,
+            self._table.outcome_count,
             self._run_count,
             is_complete,
             found,
@@ -180,19 +180,19 @@ class _Search:
         self._broken_end_count += sum(self._is_broken[moment] for moment in self._ends)
         return is_complete
 
-    def _search_until_nothing_is_new(self, first: Moment) -> bool:
+    def _search_until_nothing_is_new(self, first: WorldState) -> bool:
         count = -1
-        while count != self._learned.outcome_count:
-            count = self._learned.outcome_count
+        while count != self._table.outcome_count:
+            count = self._table.outcome_count
             self._orders.clear()
             self._ends.clear()
             if not self._search(first):
                 return False
         return True
 
-    def _search(self, first: Moment) -> bool:
+    def _search(self, first: WorldState) -> bool:
         """Walk through all states, depth first; False when the search must stop."""
-        stack = [_Visit(first, self._learned.choices(first))]
+        stack = [_Visit(first, self._table.choices(first))]
         while stack:
             visit = stack[-1]
             if visit.next == len(visit.steps):
@@ -215,10 +215,10 @@ class _Search:
                 self._end(moment, _path(stack))
                 visit.orders += 1
             else:
-                stack.append(_Visit(moment, self._learned.choices(moment)))
+                stack.append(_Visit(moment, self._table.choices(moment)))
         return True
 
-    def _end(self, moment: Moment, path: tuple[int, ...]) -> None:
+    def _end(self, moment: WorldState, path: tuple[int, ...]) -> None:
         self._orders[moment] = 1
         self._ends.append(moment)
         if moment not in self._is_broken:
@@ -226,29 +226,29 @@ class _Search:
             self._is_broken[moment] = self._judge(live(world))
             self._possible.add(self._mishaps, world.possible_mishaps)
 
-    def _after(self, moment: Moment, step: Step, stack: "Sequence[_Visit]") -> Moment:
+    def _after(self, moment: WorldState, step: Arrival, stack: "Sequence[_Visit]") -> WorldState:
         try:
-            return self._learned.after(moment, step)
+            return self._table.after(moment, step)
         except KeyError:
             self._learn(_path(stack))
-            return self._learned.after(moment, step)
+            return self._table.after(moment, step)
 
-    def _learn(self, path: tuple[int, ...]) -> Moment:
+    def _learn(self, path: tuple[int, ...]) -> WorldState:
         """Run the real code along the path, and on until no message is in flight."""
         world = self._world(path, stops=True)
-        with suppress(FarEnough):
+        with suppress(EnoughLearned):
             world.loop.run(world.live())
         self._judge(trace_of(world))
         self._possible.add(self._mishaps, world.possible_mishaps)
         assert world.first is not None
         return world.first
 
-    def _world(self, path: tuple[int, ...], *, stops: bool) -> SteeredWorld:
+    def _world(self, path: tuple[int, ...], *, stops: bool) -> DirectedWorld:
         # Collection is off while worlds run; what the last one left is young, so this is quick.
         gc.collect(0)
         self._run_count += 1
-        return SteeredWorld(
-            self._scenario, SimLoop(), self._learned, path, self._mishaps, stops=stops
+        return DirectedWorld(
+            self._scenario, SimLoop(), self._table, path, self._mishaps, stops=stops
         )
 
     def _judge(self, trace: Trace) -> bool:
@@ -278,8 +278,8 @@ class _Search:
 class _Visit:
     """A state on the path, and which of its choices were taken."""
 
-    moment: Moment
-    steps: list[Step]
+    moment: WorldState
+    steps: list[Arrival]
     next: int = 0
     orders: int = 0
 

@@ -27,10 +27,10 @@ from typing import Any
 
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import Link
+from labkit.worlds.sim.machine.links import NetworkLink
 from labkit.worlds.sim.machine.network import End, NodeNetwork, SimNetwork
 from labkit.worlds.sim.machine.process import Process
-from labkit.worlds.sim.nodes.nodes import Node
+from labkit.worlds.sim.nodes.nodes import SimNode
 from labkit.worlds.sim.world import World
 
 _PLAIN = (int, str, bytes, type(None), Enum, type, ModuleType)
@@ -39,8 +39,8 @@ _OF_THE_WORLD = (
     asyncio.Handle,
     Context,
     Decisions,
-    Link,
-    Node,
+    NetworkLink,
+    SimNode,
     NodeNetwork,
     Process,
     Recorder,

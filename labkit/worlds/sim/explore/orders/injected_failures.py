@@ -19,7 +19,7 @@ def node_of(mishap: str) -> str:
     return mishap.split()[1].partition(">")[0]
 
 
-class Possible:
+class PossibleMishaps:
     """Lists all combinations of up to `crashes` crashes and `losses` losses, beginning with none.
 
     The possible mishaps are discovered while runs go on: a bookie can crash before and after each

@@ -11,40 +11,38 @@ from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.scenario import Scenario
 
-Step = tuple[int, int]
+Arrival = tuple[int, int]
 """A channel and a message on it, by their numbers."""
 
 
-class Outcome(NamedTuple):
+class Reaction(NamedTuple):
     """A node's reaction to a message: its next state, and the messages that it sends, in order."""
 
     state: int
-    sent: tuple[Step, ...]
+    sent: tuple[Arrival, ...]
 
 
-class Moment(NamedTuple):
+class WorldState(NamedTuple):
     """A state of the world: the state of each node, and the messages on each channel, in order."""
 
     nodes: tuple[int, ...]
     channels: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-class Learned:
+class TransitionTable:
     """Nodes, channels, messages and states by their numbers, and the outcomes known so far."""
 
     def __init__(self, scenario: Scenario) -> None:
-        clients = dict.fromkeys(step.client for step in scenario.workload)
-        self.nodes = (*scenario.cluster.names, *clients, METADATA_SERVER)
+        self.nodes = (*scenario.cluster.names, *scenario.clients, METADATA_SERVER)
         self.node_of: list[int] = []
         """For each channel the index of the node that receives from it."""
-        self.known: dict[int, dict[Step, Outcome]] = {}
+        self.known: dict[int, dict[Arrival, Reaction]] = {}
         """For each state its node's outcome for each message."""
         self.outcome_count = 0
         self._numbers: dict[object, int] = {}
         self._channels: dict[str, int] = {}
 
     def channel(self, name: str, target: str) -> int:
-        """The number of the channel to the node."""
         number = self._channels.get(name)
         if number is None:
             number = self._channels[name] = len(self._channels)
@@ -52,10 +50,9 @@ class Learned:
         return number
 
     def number(self, *what: object) -> int:
-        """The number of a message or a state."""
         return self._numbers.setdefault(what, len(self._numbers))
 
-    def learn(self, state: int, step: Step, outcome: Outcome) -> None:
+    def learn(self, state: int, step: Arrival, outcome: Reaction) -> None:
         """Record what a node did.  Raises `SimulationError` if it did something else before."""
         known = self.known.setdefault(state, {})
         before = known.setdefault(step, outcome)
@@ -68,7 +65,7 @@ class Learned:
                 " that matters to it comes by no message and is not in its memory"
             )
 
-    def after(self, moment: Moment, step: Step) -> Moment:
+    def after(self, moment: WorldState, step: Arrival) -> WorldState:
         """The moment after the message, the first of its channel, has arrived.
 
         Raises `KeyError` when its effect is not known yet.
@@ -81,13 +78,12 @@ class Learned:
         left = channels.pop(channel)[1:]
         if left:
             channels[channel] = left
-        return Moment(nodes, _sent(channels, outcome.sent))
+        return WorldState(nodes, _sent(channels, outcome.sent))
 
-    def first(self, states: tuple[int, ...], sent: list[Step]) -> Moment:
-        """The moment of the first choice."""
-        return Moment(states, _sent({}, tuple(sent)))
+    def first(self, states: tuple[int, ...], sent: list[Arrival]) -> WorldState:
+        return WorldState(states, _sent({}, tuple(sent)))
 
-    def choices(self, moment: Moment) -> list[Step]:
+    def choices(self, moment: WorldState) -> list[Arrival]:
         """The messages that may arrive next: all of them, or only those to one node if that is
         enough.
 
@@ -98,7 +94,7 @@ class Learned:
         node can send what, so the search starts again as long as the table grows.
         """
         heads = [(channel, messages[0]) for channel, messages in moment.channels]
-        by_node: dict[int, list[Step]] = {}
+        by_node: dict[int, list[Arrival]] = {}
         for step in heads:
             by_node.setdefault(self.node_of[step[0]], []).append(step)
         for place, steps in sorted(by_node.items(), key=lambda item: (len(item[1]), item[0])):
@@ -106,7 +102,7 @@ class Learned:
                 return steps
         return heads
 
-    def _others_can_send(self, moment: Moment, place: int) -> bool:
+    def _others_can_send(self, moment: WorldState, place: int) -> bool:
         """Whether the node may get something on an empty channel before it gets anything else.
 
         It assumes that each node may reach all states to which the messages that may ever be in
@@ -130,14 +126,14 @@ class Learned:
                             return True
         return False
 
-    def _steps(self, moment: Moment) -> Iterator[Step]:
+    def _steps(self, moment: WorldState) -> Iterator[Arrival]:
         for channel, messages in moment.channels:
             for message in messages:
                 yield channel, message
 
 
 def _sent(
-    channels: dict[int, tuple[int, ...]], sent: tuple[Step, ...]
+    channels: dict[int, tuple[int, ...]], sent: tuple[Arrival, ...]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     for channel, message in sent:
         channels[channel] = (*channels.get(channel, ()), message)

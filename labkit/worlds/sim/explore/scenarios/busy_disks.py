@@ -9,118 +9,115 @@ has several ledger directories.
 from collections.abc import Callable
 from dataclasses import replace
 
-from labkit.worlds.sim.explore.scenarios.scenario_random import Lots
+from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.scenario.faults import Crash, CrashAtOperation, Fault, PowerCut
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.steps import Delete, Read, Step, Write
 
-_SHARE = 1 / 8
 _OPERATIONS = 40
 """About the number of operations of a flush."""
 
 _Busy = tuple[Cluster, tuple[Step, ...], list[Fault]]
 
 
-def with_busy_disks(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, or, for one in eight that last milliseconds, one with busy disks instead."""
-    if scenario.cluster.autorecovery is not None or not lots.chance(_SHARE):
-        return scenario
-    work = lots.one_of(*_WORK)
-    cluster, steps, faults = work(lots, scenario.cluster)
+def with_busy_disks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """Another workload in the same cluster, which keeps the disks busy."""
+    work = draw.one_of(*_WORK)
+    cluster, steps, faults = work(draw, scenario.cluster)
     return replace(scenario, cluster=cluster, workload=steps, faults=tuple(faults))
 
 
-def _in_mid_flush(lots: Lots, cluster: Cluster) -> _Busy:
+def _in_mid_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
     """A crash in a flush; often after a restart, so that the mark is in an earlier journal."""
-    flush_ms = lots.one_of(10, 30, 100)
+    flush_ms = draw.one_of(10, 30, 100)
     cluster = replace(
-        cluster, flush_interval_ms=flush_ms, ledger_directories=lots.one_of(1, 2, 2, 3)
+        cluster, flush_interval_ms=flush_ms, ledger_directories=draw.one_of(1, 2, 2, 3)
     )
-    bookie, begun = lots.bookie(), At(lots.between(0, flush_ms))
+    bookie, begun = draw.bookie(), At(draw.between(0, flush_ms))
     steps = (
-        _write(lots, cluster, 0, "w"),
-        replace(_write(lots, cluster, 1, "v"), when=begun),
+        _write(draw, cluster, 0, "w"),
+        replace(_write(draw, cluster, 1, "v"), when=begun),
         Read(polls=5, poll_ms=flush_ms / 2),
     )
-    faults: list[Fault] = [_at_an_operation(lots, bookie, flush_ms)]
-    if lots.chance(0.5):
-        restart = At(lots.between(0, begun.ms))
-        faults.append(Crash(bookie, lots.fate(), lots.ms(flush_ms), restart))
+    faults: list[Fault] = [_at_an_operation(draw, bookie, flush_ms)]
+    if draw.chance(0.5):
+        restart = At(draw.between(0, begun.ms))
+        faults.append(Crash(bookie, draw.unsynced(), draw.ms(flush_ms), restart))
     return cluster, steps, faults
 
 
-def _at_the_end_of_a_journal(lots: Lots, cluster: Cluster) -> _Busy:
+def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
     """A crash while large entries fill one journal after the other."""
-    flush_ms = lots.one_of(10, 30, 1000)
+    flush_ms = draw.one_of(10, 30, 1000)
     cluster = replace(cluster, flush_interval_ms=flush_ms)
     large = replace(
-        _write(lots, cluster, 0, "w"),
-        entries=lots.number(2, 5),
-        payload_size=lots.one_of(300_000, 500_000),
-        window=lots.one_of(1, 2),
+        _write(draw, cluster, 0, "w"),
+        entries=draw.number(2, 5),
+        payload_size=draw.one_of(300_000, 500_000),
+        window=draw.one_of(1, 2),
     )
     steps = (large, Read(polls=4, poll_ms=min(30, flush_ms) / 2))
     faults: tuple[Callable[[], Fault], ...] = (
-        lambda: PowerCut("lost", lots.ms(), lots.turn("journal.synced", "add.acked")),
-        lambda: Crash(lots.bookie(), lots.fate(), lots.ms(), lots.turn("journal.synced")),
-        lambda: _at_an_operation(lots, lots.bookie(), flush_ms),
+        lambda: PowerCut("lost", draw.ms(), draw.event("journal.synced", "add.acked")),
+        lambda: Crash(draw.bookie(), draw.unsynced(), draw.ms(), draw.event("journal.synced")),
+        lambda: _at_an_operation(draw, draw.bookie(), flush_ms),
     )
-    return cluster, steps, [lots.one_of(*faults)()]
+    return cluster, steps, [draw.one_of(*faults)()]
 
 
-def _after_a_compaction(lots: Lots, cluster: Cluster) -> _Busy:
+def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
     """A crash after a compaction: of two ledgers in a log, one is deleted and the other copied."""
-    gc_wait_ms = lots.one_of(20, 50)
+    gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,
-        flush_interval_ms=lots.one_of(3, 10, 30),
+        flush_interval_ms=draw.one_of(3, 10, 30),
         gc_wait_time_ms=gc_wait_ms,
         major_compaction_interval_s=gc_wait_ms / 1000,
-        ledger_directories=lots.one_of(1, 1, 2),
+        ledger_directories=draw.one_of(1, 1, 2),
     )
     deleted = replace(
-        _write(lots, cluster, 1, "v"), entries=lots.number(3, 8), payload_size=lots.number(300, 900)
+        _write(draw, cluster, 1, "v"), entries=draw.number(3, 8), payload_size=draw.number(300, 900)
     )
     steps = (
-        replace(_write(lots, cluster, 0, "w"), payload_size=lots.one_of(32, 200)),
+        replace(_write(draw, cluster, 0, "w"), payload_size=draw.one_of(32, 200)),
         deleted,
-        Delete(1, "d", At(lots.between(20, 60))),
+        Delete(1, "d", At(draw.between(20, 60))),
         Read(polls=6, poll_ms=gc_wait_ms),
     )
     faults: list[Fault] = []
-    if lots.chance(0.6):
-        when = At(lots.between(40, 60 + 4 * gc_wait_ms))
-        faults.append(Crash(lots.bookie(), lots.fate(), lots.ms(gc_wait_ms), when))
+    if draw.chance(0.6):
+        when = At(draw.between(40, 60 + 4 * gc_wait_ms))
+        faults.append(Crash(draw.bookie(), draw.unsynced(), draw.ms(gc_wait_ms), when))
     return cluster, steps, faults
 
 
-def _write(lots: Lots, cluster: Cluster, ledger: int, client: str) -> Write:
+def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> Write:
     """A writer, mostly to all bookies, so that each of them has copies to lose."""
-    size = cluster.bookies if lots.chance(0.7) else 1
+    size = cluster.bookies if draw.chance(0.7) else 1
     return Write(
         ledger,
-        lots.number(1, 6),
+        draw.number(1, 6),
         *(size, size, size),
-        window=lots.one_of(1, 4),
-        every_ms=lots.one_of(0.0, 0.0, 1.0, 3.0),
-        close=lots.chance(0.5),
+        window=draw.one_of(1, 4),
+        every_ms=draw.one_of(0.0, 0.0, 1.0, 3.0),
+        close=draw.chance(0.5),
         client=client,
     )
 
 
-def _at_an_operation(lots: Lots, bookie: str, flush_ms: float) -> Fault:
+def _at_an_operation(draw: ScenarioRandom, bookie: str, flush_ms: float) -> Fault:
     """A crash before one of the next disk operations: of the flush, since nothing else goes on, or
     of the work after the entries are on disk.
     """
-    flushed = On("memtable.flushed", lots.one_of(1, 1, 2, 3), bookie)
+    flushed = On("memtable.flushed", draw.one_of(1, 1, 2, 3), bookie)
     return CrashAtOperation(
         bookie,
-        round(lots.ms(_OPERATIONS)),
-        lots.fate(),
-        lots.ms(flush_ms),
-        At(lots.between(0, 2 * flush_ms)) if lots.chance(0.5) else flushed,
+        round(draw.ms(_OPERATIONS)),
+        draw.unsynced(),
+        draw.ms(flush_ms),
+        At(draw.between(0, 2 * flush_ms)) if draw.chance(0.5) else flushed,
     )
 
 

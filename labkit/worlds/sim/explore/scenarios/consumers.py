@@ -1,108 +1,99 @@
 """Consumers for scenarios with brokers: subscriptions of all types, while what lies between a
 consumer and its broker is cut, reset and slow, the client stands still, and a new owner of the
 topic cannot read what the one before has stored.  They acknowledge batches in parts, ask for
-messages once more, and begin again at the first one.  Some are readers.
+messages once more, and begin again at the first one.  Some are readers, some share keys.
 """
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from labkit.worlds.sim.explore.scenarios.scenario_random import rounded
+from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Partition, Pause, Reset
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
 
-_SHARE = 0.5
 _UNREADABLE = 0.3
 _READERS = 0.25
 _TYPES = "Exclusive", "Exclusive", "Failover", "Shared", "Key_Shared"
 _CLIENTS = "c", "d"
+_SHARING_CLIENTS = "k", "l"
 
 
-def with_consumers(scenario: Scenario, seed: int, horizon_ms: float) -> Scenario:
-    """The scenario, in one of two with one or two more clients that consume its topic."""
-    lots = random.Random(f"consumers {seed}")
-    if lots.random() >= _SHARE:
-        return scenario
+def with_consumers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """One or two more clients that consume the topic."""
     messages = sum(step.messages for step in scenario.workload if isinstance(step, Publish))
-    consumers = [
-        _consume(lots, client, messages, horizon_ms)
-        for client in _CLIENTS[: lots.choice((1, 1, 2))]
-    ]
-    rarer = random.Random(f"rarer consumers {seed}")
-    consumers = [_in_a_rarer_way(rarer, each) for each in consumers]
-    readers = random.Random(f"readers {seed}")
-    consumers = [_perhaps_a_reader(readers, each) for each in consumers]
+    clients = _CLIENTS[: draw.one_of(1, 1, 2)]
+    consumers = [_consumer(draw, client, messages) for client in clients]
+    rarer, readers = draw.other_stream("rarer consumers"), draw.other_stream("readers")
+    consumers = [_with_rarer_requests(rarer, each) for each in consumers]
+    consumers = [_reader_or_consumer(readers, each) for each in consumers]
     faults = [
-        _fault(lots, lots.choice(scenario.cluster.broker_names), consumer.client, horizon_ms)
+        _fault(draw, draw.one_of(*scenario.cluster.broker_names), consumer.client)
         for consumer in consumers
-        for _ in range(lots.choice((0, 1, 2)))
+        for _ in range(draw.one_of(0, 1, 2))
     ]
     scenario = replace(scenario, workload=(*scenario.workload, *consumers)).with_fault(*faults)
-    if lots.random() < _UNREADABLE:
-        scenario = _with_unreadable_entries(lots, scenario, horizon_ms)
+    if draw.chance(_UNREADABLE):
+        scenario = _with_unreadable_entries(draw, scenario)
     return scenario
 
 
-def _consume(lots: random.Random, client: str, messages: int, horizon_ms: float) -> Consume:
+def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
     """A subscription with the client's name."""
-    subscription_type = lots.choice(_TYPES)
+    subscription_type = draw.one_of(*_TYPES)
     step = Consume(
         messages=messages,
         subscription=client,
         subscription_type=subscription_type,
-        consumers=1 if subscription_type == "Exclusive" else lots.choice((1, 2, 3)),
-        permits=lots.choice((1, 4, 100)),
-        ack_every=lots.choice((1, 1, 5)),
-        entries_per_connection=lots.choice((0, 0, 2, 5)),
+        consumers=1 if subscription_type == "Exclusive" else draw.one_of(1, 2, 3),
+        permits=draw.one_of(1, 4, 100),
+        ack_every=draw.one_of(1, 1, 5),
+        entries_per_connection=draw.one_of(0, 0, 2, 5),
         client=client,
-        when=At(rounded(lots.uniform(0, horizon_ms)) if lots.random() < 0.3 else 0.0),
+        when=At(draw.between(0, draw.horizon_ms) if draw.chance(0.3) else 0.0),
     )
-    return replace(step, is_cumulative=step.keeps_order and lots.random() < 0.5)
+    return replace(step, is_cumulative=step.keeps_order and draw.chance(0.5))
 
 
-def _in_a_rarer_way(lots: random.Random, consume: Consume) -> Consume:
+def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
     """Often a batch is acknowledged in two parts, and messages are delivered again because the
     consumer wants that.
     """
     ways = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
     return replace(
         consume,
-        acks_parts=lots.random() < 0.5,
-        redeliver_every=lots.choice((0, 0, consume.ack_every + lots.choice((1, 3)))),
-        start_over_after=lots.choice((0, 0, lots.randint(1, 2 * consume.messages))),
-        start_over_by=lots.choice(ways),
+        acks_parts=draw.chance(0.5),
+        redeliver_every=draw.one_of(0, 0, consume.ack_every + draw.one_of(1, 3)),
+        start_over_after=draw.one_of(0, 0, draw.number(1, 2 * consume.messages)),
+        start_over_by=draw.one_of(*ways),
     )
 
 
-def _perhaps_a_reader(lots: random.Random, consume: Consume) -> Consume:
+def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
     """One in four consumers that have a subscription for themselves reads without a durable one."""
-    is_reader = lots.random() < _READERS
+    is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
 
-def _with_unreadable_entries(
-    lots: random.Random, scenario: Scenario, horizon_ms: float
-) -> Scenario:
+def _with_unreadable_entries(draw: ScenarioRandom, scenario: Scenario) -> Scenario:
     """A broker is killed, and all bookies as soon as there is another owner, who has none of the
     entries in its memory.
     """
     cluster = scenario.cluster
-    killed = On("batch.stored", lots.randint(2, 10))
-    down_ms = rounded(lots.uniform(1, 10 * horizon_ms))
+    killed = On("batch.stored", draw.number(2, 10))
+    down_ms = draw.between(1, 10 * draw.horizon_ms)
     return scenario.with_fault(
-        *(Crash(broker, "kept", horizon_ms, killed) for broker in cluster.broker_names[1:]),
+        *(Crash(broker, "kept", draw.horizon_ms, killed) for broker in cluster.broker_names[1:]),
         *(Crash(bookie, "kept", down_ms, On("topic.opened", 2)) for bookie in cluster.names),
     )
 
 
-def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> Fault:
-    when = At(rounded(lots.uniform(0, 2 * horizon_ms)))
-    for_ms = rounded(lots.uniform(1, 3 * horizon_ms))
-    direction, slow_ms = lots.choice(("both", "in", "out")), rounded(lots.uniform(1, 30))
+def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
+    when = At(draw.between(0, 2 * draw.horizon_ms))
+    for_ms = draw.between(1, 3 * draw.horizon_ms)
+    direction, slow_ms = draw.one_of("both", "in", "out"), draw.between(1, 30)
     makers: tuple[Callable[[], Fault], ...] = (
         lambda: Pause(client, for_ms, when),
         lambda: Reset(broker, client, when),
@@ -110,4 +101,48 @@ def _fault(lots: random.Random, broker: str, client: str, horizon_ms: float) -> 
         lambda: Delay(broker, client, slow_ms, for_ms, when),
         lambda: Delay(client, broker, slow_ms, for_ms, when),
     )
-    return lots.choice(makers)()
+    return draw.one_of(*makers)()
+
+
+def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """Messages have few keys, which the consumers of one Key_Shared subscription share.
+
+    These consumers hang up, and their connections break.  Reads take time only where the broker
+    caches no entries; then a consumer can leave between the moment at which an entry is chosen for
+    it and the moment at which the entry has been read.
+    """
+    keys = draw.one_of(1, 2, 4)
+    workload = [
+        replace(step, keys=keys) if isinstance(step, Publish) else step
+        for step in scenario.workload
+    ]
+    messages = sum(step.messages for step in workload if isinstance(step, Publish))
+    clients = _SHARING_CLIENTS[: draw.one_of(1, 2, 2)]
+    consumers = [_sharing_consumer(draw, client, messages) for client in clients]
+    broker = scenario.cluster.broker
+    managed_ledger = replace(broker.managed_ledger, entry_cache_size_bytes=draw.one_of(0, 0, 100))
+    cluster = replace(scenario.cluster, broker=replace(broker, managed_ledger=managed_ledger))
+    scenario = replace(scenario, cluster=cluster, workload=(*workload, *consumers))
+    faults: list[Fault] = [
+        Reset(broker, client, At(float(draw.number(5, 399))))
+        for client in clients
+        for broker in cluster.broker_names
+        for _ in range(draw.one_of(0, 1, 3))
+    ]
+    if draw.chance(0.5):
+        slow_ms = float(draw.one_of(3, 10))
+        faults += [Delay(bookie, "*", slow_ms, 500.0) for bookie in cluster.names]
+    return scenario.with_fault(*faults)
+
+
+def _sharing_consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
+    return Consume(
+        messages=messages,
+        subscription="keys",
+        subscription_type="Key_Shared",
+        consumers=draw.one_of(1, 2, 3),
+        permits=draw.one_of(1, 2, 4),
+        ack_every=draw.one_of(1, 3, 5),
+        entries_per_connection=draw.one_of(0, 2, 3, 5),
+        client=client,
+    )

@@ -1,44 +1,44 @@
-"""Clients that use rarer ways of the protocol: deferred sync, explicit LAC, long polls, the first
-bookie's word, racks.
+"""Rarer clients: those that use deferred sync, explicit LAC, long polls, the first bookie's LAC or
+racks, owners of topics without brokers, and an operator who disables autorecovery.
 """
 
 from dataclasses import replace
 
-from labkit.worlds.sim.explore.scenarios.scenario_random import Lots
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.workload.steps import NameRacks, Read, Step, Write
+from labkit.worlds.sim.settings.triggers import START, Moment, On
+from labkit.worlds.sim.workload.produce import Produce
+from labkit.worlds.sim.workload.steps import DisableAutorecovery, NameRacks, Read, Step, Write
 
-_SHARE = 1 / 5
 _RACKS = 2
 
 
-def with_other_clients(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, or, for one in five, the same in which some steps go such a way."""
-    if not lots.chance(_SHARE):
-        return scenario
-    if lots.chance(0.25):
-        return _with_racks(scenario, lots)
-    steps = tuple(_in_another_way(step, lots) for step in scenario.workload)
+def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """Some steps use a rarer part of the protocol."""
+    if draw.chance(0.25):
+        return _with_racks(scenario, draw)
+    steps = tuple(_with_rarer_requests(step, draw) for step in scenario.workload)
     return replace(scenario, workload=steps)
 
 
-def _in_another_way(step: Step, lots: Lots) -> Step:
+def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
     """A ledger with deferred sync has no ensemble changes, so not all have it."""
     if isinstance(step, Read):
-        if lots.chance(0.7):
+        if draw.chance(0.7):
             return replace(step, long_poll_ms=step.poll_ms)
-        return replace(step, lac=lots.one_of("try", "explicit"))
+        return replace(step, lac=draw.one_of("try", "explicit"))
     if not isinstance(step, Write):
         return step
-    force_every = lots.one_of(0, 1, 3, max(1, step.entries // 2))
-    return replace(step, force_every=force_every, explicit_lac_ms=lots.one_of(0, 5, 50))
+    force_every = draw.one_of(0, 1, 3, max(1, step.entries // 2))
+    return replace(step, force_every=force_every, explicit_lac_ms=draw.one_of(0, 5, 50))
 
 
-def _with_racks(scenario: Scenario, lots: Lots) -> Scenario:
+def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Bookies stand in two racks; writers look at that, and autorecovery moves copies for it.  In
     half of the scenarios nothing else is allowed.
     """
-    enforced = lots.chance(0.5)
+    enforced = draw.chance(0.5)
     steps = (
         replace(step, racks=_RACKS, enforce_racks=enforced) if isinstance(step, Write) else step
         for step in scenario.workload
@@ -54,3 +54,37 @@ def _with_racks(scenario: Scenario, lots: Lots) -> Scenario:
         )
         cluster = replace(cluster, autorecovery=moving)
     return replace(scenario, cluster=cluster, workload=(NameRacks(_RACKS), *steps))
+
+
+def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """One or two owners of a topic without brokers, if there are enough bookies for its ledgers.
+
+    The second owner takes the topic over.
+    """
+    if scenario.cluster.bookies < ManagedLedgerConfig().ensemble_size:
+        return scenario
+    owners: list[Step] = [_owner(draw, "p", START)]
+    if draw.chance(0.7):
+        when: Moment = draw.time()
+        if draw.chance(0.5):
+            when = On("batch.stored", draw.number(1, 6))
+        owners.append(_owner(draw, "q", when))
+    return replace(scenario, workload=(*scenario.workload, *owners))
+
+
+def _owner(draw: ScenarioRandom, client: str, when: Moment) -> Produce:
+    return Produce(
+        messages=draw.number(1, 20),
+        batch_size=draw.one_of(1, 2, 5),
+        entries_per_ledger=draw.one_of(1, 3, 5),
+        window=draw.one_of(1, 8),
+        client=client,
+        when=when,
+        receive=draw.chance(0.5),
+    )
+
+
+def with_autorecovery_disabled(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
+    """An operator disables autorecovery for a time."""
+    disabled = DisableAutorecovery(draw.ms(), when=draw.time())
+    return replace(scenario, workload=(*scenario.workload, disabled))

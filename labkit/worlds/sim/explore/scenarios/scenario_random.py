@@ -8,7 +8,7 @@ from labkit.worlds.sim.settings.triggers import At, Moment, On
 
 T = TypeVar("T")
 
-_TURNS = {
+_EVENTS = {
     "add.sent": 60,
     "journal.appended": 60,
     "journal.synced": 60,
@@ -28,15 +28,23 @@ small scenario has.
 """
 
 
-class Lots:
-    """Draws values for a scenario with the cluster and the clients, up to `horizon_ms`."""
+class ScenarioRandom:
+    """Draws values for a scenario with the cluster and the clients, up to `horizon_ms`.
+
+    Each `stream` of a seed is independent of the others.
+    """
 
     def __init__(
-        self, name: str, cluster: Cluster, clients: tuple[str, ...], horizon_ms: float
+        self, stream: str, seed: int, cluster: Cluster, clients: tuple[str, ...], horizon_ms: float
     ) -> None:
-        self._random = random.Random(name)
+        self._random = random.Random(f"{stream} {seed}")
+        self._seed, self._cluster = seed, cluster
         self._bookies, self._clients = cluster.names, clients
         self.horizon_ms = horizon_ms
+
+    def other_stream(self, stream: str) -> "ScenarioRandom":
+        """Another stream of the same seed."""
+        return ScenarioRandom(stream, self._seed, self._cluster, self._clients, self.horizon_ms)
 
     def chance(self, share: float) -> bool:
         """True in this share of all draws."""
@@ -58,12 +66,15 @@ class Lots:
         """A number with three digits, so that it is easy to read."""
         return rounded(self._random.uniform(lowest, highest))
 
+    def uniform(self, lowest: float, highest: float) -> float:
+        """A number with all digits."""
+        return self._random.uniform(lowest, highest)
+
     def ms(self, most: float = 0) -> float:
         """A time from 1 ms up, by default to the horizon; short ones are as likely as long ones."""
         return rounded((most or self.horizon_ms) ** self._random.random())
 
     def bookie(self) -> str:
-        """A bookie."""
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
@@ -71,14 +82,13 @@ class Lots:
         return self._random.choice(self._bookies[:3])
 
     def client(self) -> str:
-        """A client."""
         return self._random.choice(self._clients)
 
     def node(self) -> str:
-        """Either."""
+        """A bookie or a client."""
         return self._random.choice((*self._bookies, *self._clients))
 
-    def way(self) -> tuple[str, str]:
+    def link(self) -> tuple[str, str]:
         """The sender and the receiver of a link: mostly a bookie and a client."""
         ends = [self.bookie(), self.client()]
         if self.chance(0.2):
@@ -86,28 +96,28 @@ class Lots:
         one, other = self.some_of(tuple(ends), 2)
         return one, other
 
-    def fate(self) -> str:
+    def unsynced(self) -> str:
         """What a crash does to unsynced writes."""
         return self.one_of("kept", "lost", "torn", "lot")
 
     def late_part(self) -> float:
-        """A place in a file (0 to 1), rather near its end, where the newest entries lie."""
+        """A share of a file (0 to 1), mostly near its end, where the newest entries are."""
         return rounded(1 - self._random.random() ** 3)
 
     def time(self) -> At:
-        """A moment by the clock."""
+        """A time up to the horizon."""
         return At(self.between(0, self.horizon_ms))
 
-    def turn(self, *kinds: str) -> On:
-        """A moment at which an event of one of these kinds happens (by default of any)."""
-        kind = self.one_of(*(kinds or _TURNS))
-        return On(kind, int(_TURNS[kind] ** self._random.random()))
+    def event(self, *kinds: str) -> On:
+        """The moment of an event of one of these kinds (default: of any kind)."""
+        kind = self.one_of(*(kinds or _EVENTS))
+        return On(kind, int(_EVENTS[kind] ** self._random.random()))
 
     def moment(self) -> Moment:
-        """Either."""
-        return self.time() if self.chance(0.4) else self.turn()
+        """A time or an event."""
+        return self.time() if self.chance(0.4) else self.event()
 
 
 def rounded(value: float) -> float:
-    """Three digits of the value, so that it is easy to read."""
+    """The value with three digits, so that it is easy to read."""
     return float(f"{value:.3g}")

@@ -14,7 +14,7 @@ from labkit.system.check.promises.copies import EveryCopyIsDurable
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.orders.every_order import Enumeration, every_order
-from labkit.worlds.sim.explore.orders.transition_table import Learned
+from labkit.worlds.sim.explore.orders.transition_table import TransitionTable
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -183,7 +183,7 @@ def test_orders_that_are_left_out_lead_to_no_other_end(monkeypatch: pytest.Monke
     for scenario in (TWO, variant(TWO, "recovery without fencing")):
         few = all_orders(scenario)
         with monkeypatch.context() as patch:
-            patch.setattr(Learned, "_others_can_send", lambda *_: True)
+            patch.setattr(TransitionTable, "_others_can_send", lambda *_: True)
             every = all_orders(scenario)
         assert (every.ends, every.broken_ends) == (few.ends, few.broken_ends)
         assert every.orders > few.orders
