@@ -45,8 +45,8 @@ _COLOURS = {
 class Playable(Protocol):
     """A counterexample for which there is a view, such as a run that plays in a timeline."""
 
-    def view(self) -> View:
-        """The counterexample, opened where the promise broke."""
+    def view(self) -> object:
+        """The counterexample, opened where the promise broke; a `View` if it is live."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

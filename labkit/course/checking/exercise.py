@@ -24,7 +24,7 @@ from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from labkit.course.checking.cases import Asked, Cases, WrongCalls, call_of, shown
+from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -38,7 +38,7 @@ class Refused(Exception):
     """An answer is wrong: the rule that it breaks, and the smallest case that shows it."""
 
     def __init__(
-        self, message: str, counterexample: object = None, asked: Asked | None = None
+        self, message: str, counterexample: object = None, asked: WrongAnswer | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -81,16 +81,32 @@ class Exercise:
         """Try the learner's object; returns what was tried or raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.fitted(learner))
+        if self.cases.first:
+            self.ask_cases(learner)
         calls = WrongCalls(self.cases, _name(learner, self.like))
         try:
             message = self.trial(fitted(learner, self.like, calls.listen))
         except Refused as refused:
-            # A run says what happened; the call says what the learner's function had to do with it.
-            if f"{self.like.__name__}(" not in f"{refused.message} {refused.counterexample}":
-                refused.asked = calls.breaking(refused.message)
+            self._explain(refused, calls)
             raise
-        self.ask_cases(learner)
+        if not self.cases.first:
+            self.ask_cases(learner)
         return message
+
+    def _explain(self, refused: Refused, calls: WrongCalls) -> None:
+        """A run says what happened; a call says what the learner's function had to do with it."""
+        wrong = calls.breaking(refused.message)
+        if wrong is None:
+            return
+        rule, asked = wrong
+        if asked.call in f"{refused.message} {refused.counterexample}":
+            return
+        if refused.counterexample is None:
+            refused.counterexample = asked
+            return
+        refused.asked = asked
+        if self.cases and callable(self.cases.rule):
+            refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:
         """Ask the generated cases.  Raises `Refused` with the smallest that is answered wrong."""
