@@ -132,9 +132,9 @@ def _doubtful(case: Arguments) -> str:
 
 
 def _silent_stripes(case: Arguments, _: bool) -> Stripes:
-    known, size, *quorums = case
+    known, size, write_quorum, ack_quorum = case
     silent = [place for place in range(size) if place not in known]
-    return Stripes(size, *quorums, entries=size, failed=silent)
+    return Stripes(size, write_quorum, ack_quorum, entries=size, failed=silent)
 
 
 @exercise(

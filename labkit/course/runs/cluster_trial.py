@@ -40,11 +40,13 @@ class Guest:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self.call_count = 0
         self.error: BaseException | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         if self.error is not None:
             raise self.error
+        self.call_count += 1
         try:
             return self._function(*arguments)
         except BaseException as error:

@@ -69,7 +69,7 @@ def test_a_time_that_has_passed_means_now() -> None:
                 now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
             ),
             "No bookie missing: no audit",
-            "it should be None",
+            "right is None",
         ),
     ],
     ids=["at once", "one by one", "from now on", "never", "twice the delay", "without a reason"],
@@ -127,12 +127,12 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
                     else missing_places(ensemble, registered, failures)
                 ),
                 "and nothing else",
-                "it should be",
+                "right is",
             ),
             (
                 lambda ensemble, registered, failures: [*range(len(ensemble))],
                 "and nothing else",
-                "it should be []",
+                "right is []",
             ),
         ],
         once=3,
