@@ -86,7 +86,8 @@ class Cases:
     what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
     an answer counts; ask: how a question is put, if not as a call; words: the question as it is
     shown, if not as a call; why: what a question shows; picture: draws a question and its answer;
-    first: ask before the stories, which then cannot tell more; seed: of the drawing, from 1 on.
+    first: ask before the stories, which then cannot tell more; judges_runs: a story that is refused
+    shows the rule that its wrong call broke, not its own; seed: of the drawing, from 1 on.
     """
 
     draw: Callable[[Draw], Arguments]
@@ -98,6 +99,7 @@ class Cases:
     why: Callable[[Arguments], str] | None = None
     picture: Callable[[Arguments, Any], Picture] | None = None
     first: bool = False
+    judges_runs: bool = False
     count: int = COUNT
     seed: int = 1
 

@@ -105,7 +105,7 @@ class Exercise:
             refused.counterexample = asked
             return
         refused.asked = asked
-        if self.cases and callable(self.cases.rule):
+        if self.cases and self.cases.judges_runs:
             refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:

@@ -187,10 +187,14 @@ def answer(met: str) -> str:
 )
 def fixed(learner: Callable[[str], str]) -> str:
     """A bookie denies only what it does not have, and denies that."""
-    for met in (_UNREADABLE, *_MET.values()):
-        if learner(met) not in _SAID:
+
+    def judged(met: str) -> str:
+        said = learner(met)
+        if said not in _SAID:
             raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.")
-    guest = Guest(learner)
+        return said
+
+    guest = Guest(judged)
 
     class Answering(Bookie):
         """Says what the learner's function makes of what it met."""
@@ -199,10 +203,7 @@ def fixed(learner: Callable[[str], str]) -> str:
             try:
                 return super().read(ledger_id, entry_id)
             except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
-                met = _MET.get(type(error), _UNREADABLE)
-                said = guest(met)
-                if said not in _SAID:
-                    raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.") from error
+                said = guest(_MET.get(type(error), _UNREADABLE))
                 raise _SAID[said](str(error)) from error
 
     run_count = 0

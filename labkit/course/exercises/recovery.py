@@ -78,7 +78,7 @@ def _start_rule_of(case: Arguments, answer: int) -> str:
         " these numbers counts.",
     ),
     like=start,
-    cases=Cases(drawn.reports, start, _start_rule_of),
+    cases=Cases(drawn.reports, start, _start_rule_of, judges_runs=True),
 )
 def starts(learner: Start) -> str:
     """Recovery starts to read after the highest entry that is certainly confirmed."""

@@ -48,7 +48,11 @@ def test_each_scenario_makes_the_real_writer_change_its_ensemble(scenario: Scena
         (lambda lac, failed, lap: failed, "every entry that is not confirmed", "WriteSetIsRight"),
         (lambda lac, failed, lap: lap + 1, "every entry that is not confirmed", "none of b0, b1"),
         (lambda lac, failed, lap: lap, "every entry that is not confirmed", "none of b0, b1"),
-        (lambda lac, failed, lap: lac, "behind LastAddConfirmed", "first_entry(-1, 0, 2).\n  It said -1"),
+        (
+            lambda lac, failed, lap: lac,
+            "behind LastAddConfirmed",
+            "first_entry(-1, 0, 2).\n  It said -1",
+        ),
         (lambda lac, failed, lap: 0, "behind LastAddConfirmed", "is on 1 of b0, b3"),
     ],
     ids=["failed entry", "next entry", "last pushed", "last confirmed", "always 0"],

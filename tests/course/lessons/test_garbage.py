@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 
+from labkit.course.checking.cases import WrongAnswer
 from labkit.course.exercises.garbage import (
     COPY,
     FLUSH,
@@ -13,7 +14,6 @@ from labkit.course.exercises.garbage import (
     STEPS,
     SYNC,
     AskExisting,
-    Choice,
     ListStored,
     ledgers_to_drop,
 )
@@ -126,7 +126,7 @@ def test_a_wrong_choice_of_logs_is_refused(
     card = check(WORTH, answer)
     assert not card.passed
     assert reason in card.message
-    assert isinstance(card.counterexample, Choice)
+    assert isinstance(card.counterexample, WrongAnswer)
     assert "<img" in card._repr_html_()
 
 
