@@ -6,7 +6,7 @@ from dataclasses import replace
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as drawn
-from labkit.course.runs.broken_runs import InLanes
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
@@ -115,7 +115,7 @@ def first(learner: FirstEntry) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=_client_changing_by(Change))
 
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         traces = must_hold(_scenarios(), run_one, {})
     changes = guest.call_count
     return f"Nothing confirmed was lost in {len(traces)} runs with {changes} ensemble changes."
@@ -189,8 +189,8 @@ def resend(learner: MustSend) -> str:
         _all_ended(trace)
         return trace
 
-    with shown_as(InLanes):
-        traces = must_hold(_scenarios(), run_one, {})
+    with shown_as(SpaceTimeCounterexample):
+        traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _STALE_ACK})
     return f"All that was pending was confirmed in {len(traces)} runs, and nothing sent in vain."
 
 
@@ -283,7 +283,7 @@ def replacement(learner: NewEnsemble) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(watcher_class=Watcher))
 
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         traces = must_hold((*_ensembles(), *storms()), run_one, {})
     return (
         f"{guest.call_count} times asked in {len(traces)} runs: each place well filled, nothing"

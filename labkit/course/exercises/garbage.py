@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise, in_order
 from labkit.course.exercises.generated import storage as drawn
 from labkit.course.runs.ledger_race import DELETED, LIVING, LedgerRace
-from labkit.course.runs.trial import CrashFound, must_survive
+from labkit.course.runs.trial import CrashCounterexample, must_survive
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.entry_log import location_of, log_name, scan_entry_log
@@ -275,7 +275,7 @@ def compaction(learner: Sequence[str]) -> str:
     crashes = crash_map(TWO_LOGS, store_factory=_in_order(order))
     smallest = crashes.smallest()
     if smallest is not None:
-        raise Refused(rule, CrashFound(smallest, crashes))
+        raise Refused(rule, CrashCounterexample(smallest, crashes))
     reading = _in_order(order, rule_of_reads=rule or "An entry must be readable at any moment.")
     Bookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
     return (
@@ -284,7 +284,7 @@ def compaction(learner: Sequence[str]) -> str:
     )
 
 
-class InOrder(GarbageCollector):
+class ReorderedCompaction(GarbageCollector):
     """Does the steps of a compaction in another order, the removal of the log included.
 
     With `rule_of_reads` it reads what it moved after each step, and refuses with that rule.
@@ -351,7 +351,7 @@ def _in_order(steps: Sequence[str], rule_of_reads: str = "") -> StoreFactory:
 
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            self.garbage = InOrder(self.entry_logger, self.ledgers)
+            self.garbage = ReorderedCompaction(self.entry_logger, self.ledgers)
             self.garbage.order, self.garbage.rule_of_reads = steps, rule_of_reads
 
     return Ordered

@@ -151,7 +151,7 @@ def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
     return order.index(second) < order.index(first) and not is_about_the_last
 
 
-class InOrder(LedgerStore):
+class ReorderedCheckpoint(LedgerStore):
     """Does a checkpoint's steps in another order; adds land before the step of number `gap`."""
 
     order: Sequence[str] = STEPS
@@ -203,7 +203,7 @@ class InOrder(LedgerStore):
 
 
 def _in_order(steps: Sequence[str], add_before: int) -> StoreFactory:
-    class Ordered(InOrder):
+    class Ordered(ReorderedCheckpoint):
         order, gap = steps, add_before
 
     return Ordered

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as drawn
-from labkit.course.runs.broken_runs import InLanes
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, client_with, found, must_hold
 from labkit.course.runs.recovery_runs import (
     damaged_bookie,
@@ -104,7 +104,7 @@ def starts(learner: Start) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         traces = must_hold(_for_start(), run_one, {})
     return f"Each recovery of {len(traces)} runs began where it should."
 
@@ -175,7 +175,7 @@ def proofs(learner: Denies) -> str:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
     rules = {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _NO_END}
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         traces = must_hold(_for_proofs(), run_one, rules)
         _must_recover(traces[0], _NO_END)
     return f"No entry was cut off in {len(traces)} runs, and every ledger that could be was closed."
@@ -260,7 +260,7 @@ def refusals(learner: Refuses) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, store=Store)
 
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         rules = {**dict.fromkeys(_OF_THE_FENCE, _LET_IN), "LedgerIsClosed": _KEPT_OUT}
         traces = must_hold(_for_refusals(), run_one, rules)
         confirmed = any(e.kind == "lac.advanced" and e.node == "w" for e in traces[0].events)

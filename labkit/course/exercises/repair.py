@@ -7,7 +7,7 @@ from typing import Any
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, in_order
 from labkit.course.exercises.generated import cluster as drawn
-from labkit.course.runs.broken_repairs import InRecovery
+from labkit.course.runs.broken_runs import RepairCounterexample
 from labkit.course.runs.cluster_trial import Guest, found, must_hold
 from labkit.course.runs.repair_trial import (
     DELAY_S,
@@ -74,7 +74,7 @@ def lost_bookies(learner: Function) -> str:
     """A bookie that is away has the delay to come back, unless another one is away too."""
     guest = Guest(learner)
     rules = Rules(when_to_audit=guest)
-    with shown_as(InRecovery):
+    with shown_as(RepairCounterexample):
         _must_not_mark(guest.run(_RESTART, rules=rules))
         due_s = LOST_MS / 1000 + DELAY_S
         _must_mark(
@@ -229,7 +229,7 @@ def fragments(learner: Function) -> str:
             raise Refused(_TOO_MANY)
         return trace
 
-    with shown_as(InRecovery):
+    with shown_as(RepairCounterexample):
         for scenario, rule in _GONE:
             _must_repair(run_one(scenario), rule)
     for scenario, rule in _THERE:
@@ -330,7 +330,7 @@ def order(learner: object) -> str:
     steps = in_order(STEPS, learner)
     at = {step: number for number, step in enumerate(steps)}
     wrong = next((rule for a, b, rule in _ORDER_RULES if at[a] > at[b]), None)
-    with shown_as(InRecovery), working(steps) as run:
+    with shown_as(RepairCounterexample), working(steps) as run:
         rules = {"RepairIsComplete": wrong} if wrong else {}
         traces = must_hold([_QUIET], run, rules)
         _must_end(traces[0])

@@ -10,7 +10,7 @@ from labkit.course.exercises.ensemble_change import (
     new_ensemble,
 )
 from labkit.course.lessons import check
-from labkit.course.runs.broken_runs import InLanes, lost_entries
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample, lost_entries
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -123,7 +123,7 @@ def test_a_wrong_new_ensemble_is_refused(
 
 def test_a_run_that_broke_a_promise_is_shown_in_lanes_with_the_place_marked() -> None:
     card = check(FIRST, lambda lac, failed, lap: lap + 1)
-    assert isinstance(card.counterexample, InLanes)
+    assert isinstance(card.counterexample, SpaceTimeCounterexample)
     view = card.counterexample.view()
     assert isinstance(view, SpaceTime)
     assert repr(view).endswith("broken: AcknowledgedIsDurable")

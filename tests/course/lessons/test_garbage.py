@@ -18,7 +18,7 @@ from labkit.course.exercises.garbage import (
     ledgers_to_drop,
 )
 from labkit.course.lessons import check
-from labkit.course.runs.trial import CrashFound
+from labkit.course.runs.trial import CrashCounterexample
 from labkit.system.metadata.store import MetadataError
 from labkit.system.storage.garbage import EntryLogMetadata, logs_to_compact
 from tests.repeat import repeated_cases
@@ -155,7 +155,7 @@ def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reaso
     card = check(COMPACTION, list(order))
     assert not card.passed
     assert reason in card.message
-    assert isinstance(card.counterexample, CrashFound)
+    assert isinstance(card.counterexample, CrashCounterexample)
     assert "gone: entry" in str(card.counterexample)
 
 

@@ -7,7 +7,7 @@ import pytest
 from labkit.course.checking.cases import WrongAnswer
 from labkit.course.exercises.quorums import covered, is_lost, write_set
 from labkit.course.lessons import check
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 
 WRITE_SET, COVERAGE, LOST = "quorums.write_set", "quorums.coverage", "quorums.lost"
 
@@ -137,7 +137,7 @@ def test_the_call_that_is_shown_breaks_the_rule_that_the_run_broke() -> None:
 
 def test_a_refused_run_can_be_looked_at() -> None:
     found = check(LOST, lambda denied, silent, qw, qa: denied >= 1).counterexample
-    assert isinstance(found, RunFound)
+    assert isinstance(found, RunCounterexample)
     assert found.verdict.seq in {event.seq for event in found.trace.events}
 
 
