@@ -5,8 +5,7 @@ from functools import partial
 from labkit.course.checking.exercise import Refused
 from labkit.course.exercises.journal import RECORD_CASES
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
-from labkit.course.workshop.bookie.replay_part import Replaying
-from labkit.course.workshop.bookie.store import store_of
+from labkit.course.workshop.bookie.store import Replaying, store_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, RedTest, Step
 from labkit.system.model.errors import StorageDamagedException
