@@ -1,12 +1,11 @@
 """Exercises: a name, three hints, and a trial that puts the learner's object into the real code.
 
-    @exercise("journal.padding", hints=("...", "...", "..."), like=journal.padding)
+    @exercise("journal.padding", hints=(...), like=journal.padding, cases=Cases(...))
     def padding(learner: Padding) -> str:
-        '''The file goes on at a multiple of the alignment, whatever was written.'''
-        for offset in range(512, 1025):
-            if (offset + len(learner(offset, 512))) % 512:
-                raise Refused("After the padding the file must go on at ...", Case(offset))
-        return "Held from every offset of a block."
+        '''Replay steps over what is between two groups.'''
+        with patch.object(journal, "padding", learner):
+            must_survive("Replay must step over the padding to the next record.", SCRIPT)
+        return "Replay stepped over your padding in 21 crashes."
 
 The part of the name before the dot is the module in `labkit/course/exercises/`.  A trial returns
 one sentence that says what was tried, or raises `Refused`; it need not care for what the learner's
