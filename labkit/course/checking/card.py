@@ -23,7 +23,7 @@ _WORDS_STYLE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 
 
-class Outcome(StrEnum):
+class CardState(StrEnum):
     """How an exercise stands; the value is the sign in front of it, so that colour says nothing
     alone.
     """
@@ -33,11 +33,11 @@ class Outcome(StrEnum):
     OPEN = "○"
 
 
-_WORDS = {Outcome.PASSED: "passed", Outcome.REFUSED: "not yet", Outcome.OPEN: "open"}
+_WORDS = {CardState.PASSED: "passed", CardState.REFUSED: "not yet", CardState.OPEN: "open"}
 _COLOURS = {
-    Outcome.PASSED: "var(--jp-success-color1,#2a8a5d)",
-    Outcome.REFUSED: "var(--jp-error-color1,#d0552b)",
-    Outcome.OPEN: _NEUTRAL,
+    CardState.PASSED: "var(--jp-success-color1,#2a8a5d)",
+    CardState.REFUSED: "var(--jp-error-color1,#d0552b)",
+    CardState.OPEN: _NEUTRAL,
 }
 
 
@@ -45,8 +45,8 @@ _COLOURS = {
 class Playable(Protocol):
     """A counterexample for which there is a view, such as a run that plays in a timeline."""
 
-    def view(self) -> View:
-        """The counterexample, opened where the promise broke."""
+    def view(self) -> object:
+        """The counterexample, opened where the promise broke; a `View` if it is live."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,7 +60,7 @@ class Card:
     """
 
     name: str
-    outcome: Outcome
+    outcome: CardState
     message: str
     counterexample: object = None
     asked: object = None
@@ -68,7 +68,7 @@ class Card:
     @property
     def passed(self) -> bool:
         """Whether the exercise is done."""
-        return self.outcome is Outcome.PASSED
+        return self.outcome is CardState.PASSED
 
     def __repr__(self) -> str:
         text = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}. {self.message}"

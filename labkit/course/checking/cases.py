@@ -9,11 +9,14 @@ same ones on every machine; what is shown is the smallest question that it answe
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
+from labkit.course.checking.card import picture_of
 from labkit.course.checking.draw import Draw, drawn, smallest
+from labkit.views.widgets.view import StillPicture, View
 
 Function = Callable[..., Any]
 Arguments = tuple[Any, ...]
@@ -21,19 +24,38 @@ COUNT = 400
 _LONGEST = 160
 
 
+Picture = View | StillPicture | None
+
+
+def _no_picture() -> Picture:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the learner's function was asked, what it said, and what is right."""
+class WrongAnswer:
+    """A call of the learner's function that was answered wrong, and what is right.
+
+    why: what the question shows; picture: draws it.
+    """
 
     call: str
     answer: object
     right: object
+    why: str = ""
+    picture: Callable[[], Picture] = field(default=_no_picture, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return (
-            f"Your function was asked {self.call}.\n"
-            f"  It said {shown(self.answer)}; right is {shown(self.right)}."
-        )
+        said = f"  It said {shown(self.answer)}; right is {shown(self.right)}."
+        return f"Your function was asked {self.call}.\n{said} {self.why}".rstrip()
+
+    def view(self) -> Picture:
+        """Draw the question; None if nothing is drawn."""
+        return self.picture()
+
+    def _repr_html_(self) -> str:
+        drawn = self.view()
+        still = drawn._repr_html_() if isinstance(drawn, StillPicture) else ""
+        return picture_of(str(self)) + still
 
 
 def as_it_is(_arguments: Arguments, answer: Any) -> Any:
@@ -62,8 +84,10 @@ class Cases:
 
     draw: makes the arguments of one question that can happen; right: what is right there; rule:
     what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
-    an answer counts; ask: how a question is put, if not as a call; words: the
-    question as it is shown, if not as a call; seed: of the drawing, from 1 on.
+    an answer counts; ask: how a question is put, if not as a call; words: the question as it is
+    shown, if not as a call; why: what a question shows; picture: draws a question and its answer;
+    first: ask before the stories, which then cannot tell more; judges_runs: a story that is refused
+    shows the rule that its wrong call broke, not its own; seed: of the drawing, from 1 on.
     """
 
     draw: Callable[[Draw], Arguments]
@@ -72,31 +96,44 @@ class Cases:
     counts: Callable[[Arguments, Any], Any] = as_it_is
     ask: Function = directly
     words: Callable[[Arguments], str] | None = None
+    why: Callable[[Arguments], str] | None = None
+    picture: Callable[[Arguments, Any], Picture] | None = None
+    first: bool = False
+    judges_runs: bool = False
     count: int = COUNT
     seed: int = 1
 
-    def wrong(self, learner: Function, name: str) -> tuple[str, Asked] | None:
+    def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
         """The broken rule and the smallest question that is answered wrong; None if all are right.
 
         Raises what the learner's function raises.
         """
 
         def is_wrong(arguments: Arguments) -> bool:
-            answer = self.ask(learner, *deepcopy(arguments))
-            right = self._right(arguments)
-            return bool(self.counts(arguments, answer) != self.counts(arguments, right))
+            return self.is_wrong(arguments, self.ask(learner, *deepcopy(arguments)))
 
         for arguments, numbers in drawn(self.draw, self.count, self.seed):
             if is_wrong(arguments):
                 least = smallest(self.draw, numbers, is_wrong)
                 answer = self.ask(learner, *deepcopy(least))
-                call = self.words(least) if self.words else call_of(name, least)
-                return self.rule_broken_by(least, answer), Asked(call, answer, self._right(least))
+                return self.rule_broken_by(least, answer), self.shown(name, least, answer)
         return None
+
+    def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
+        """Whether this answer is not what is right, as far as it counts."""
+        right = self._right(arguments)
+        return bool(self.counts(arguments, answer) != self.counts(arguments, right))
 
     def rule_broken_by(self, arguments: Arguments, answer: Any) -> str:
         """What this wrong answer breaks, in words."""
         return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
+
+    def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
+        """A wrong answer as a card shows it."""
+        call = self.words(arguments) if self.words else call_of(name, arguments)
+        why = self.why(arguments) if self.why else ""
+        picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
+        return WrongAnswer(call, answer, self._right(arguments), why, picture)
 
     def _right(self, arguments: Arguments) -> Any:
         return self.ask(self.right, *deepcopy(arguments))
@@ -107,24 +144,24 @@ class WrongCalls:
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
-        self._first: dict[str, Asked] = {}
-        """By the rule that the answer breaks."""
+        self._first: dict[str, WrongAnswer] = {}
+        """By the rule that the answer breaks; last the rule that was broken last."""
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
         """What the learner's function was asked and said."""
         cases = self._cases
-        if cases.ask is not directly:
-            return
-        right = cases.right(*deepcopy(arguments))
-        if cases.counts(arguments, answer) != cases.counts(arguments, right):
-            asked = Asked(call_of(self._name, arguments), answer, right)
-            self._first.setdefault(cases.rule_broken_by(arguments, answer), asked)
+        if cases.ask is directly and cases.is_wrong(arguments, answer):
+            rule = cases.rule_broken_by(arguments, answer)
+            known = self._first.pop(rule, None)
+            self._first[rule] = known or cases.shown(self._name, arguments, answer)
 
-    def breaking(self, rule: str) -> Asked | None:
-        """The first that broke this rule, or any: a function can be wrong in two ways, and the run
-        that is shown is about one of them.
+    def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
+        """The first that broke this rule; else the rule that was broken last, as the run that is
+        shown is about that one, and the first that broke it.
         """
-        return self._first.get(rule) or next(iter(self._first.values()), None)
+        if rule in self._first:
+            return rule, self._first[rule]
+        return next(reversed(self._first.items()), None)
 
 
 def shown(value: object) -> str:

@@ -19,9 +19,9 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
-from labkit.course.checking.card import Card, Outcome
+from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.exercise import Exercise, RaisedThereError, Refused, find
-from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, apart
+from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.parameters import case_seed
 from labkit.system.model.missing_part import MissingPart
 
@@ -81,7 +81,9 @@ SPARK_LIMIT_S = 300.0
 
 def _judged(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
-        card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner, LIMIT_S)
+        card: Card | Stopped | None = in_forked_copy(
+            partial(_card_or_none, exercise), learner, LIMIT_S
+        )
         if isinstance(card, Stopped):
             return _stopped(exercise.name, card)
         if card is not None:
@@ -128,17 +130,17 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     except NotImplementedError:
         return _open(name)
     except Refused as refused:
-        card = Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
+        card = Card(name, CardState.REFUSED, refused.message, refused.counterexample)
         return replace(card, asked=refused.asked)
     except RaisedThereError as error:
         there = f" in {error.where}" if error.where else ""
-        return Card(name, Outcome.REFUSED, f"Your code raised {error.problem}{there}.")
+        return Card(name, CardState.REFUSED, f"Your code raised {error.problem}{there}.")
     except EndlessError as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(name, Outcome.REFUSED, f"{ENDLESS} it was last in {where}.")
+        return Card(name, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
     except SystemExit as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(name, Outcome.REFUSED, f"{ENDS} in {where}.")
+        return Card(name, CardState.REFUSED, f"{ENDS} in {where}.")
     except MissingPart:
         raise  # The machine lacks something, which is not the learner's fault.
     except Exception as error:
@@ -147,8 +149,8 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
             raise
         where = where or learner.__name__  # such as max: it has no lines
         problem = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return Card(name, Outcome.REFUSED, f"Your code raised {problem} in {where}.")
-    return Card(name, Outcome.PASSED, message)
+        return Card(name, CardState.REFUSED, f"Your code raised {problem} in {where}.")
+    return Card(name, CardState.PASSED, message)
 
 
 ENDLESS = "Your code does not come to an end;"
@@ -161,15 +163,15 @@ NO_MEMORY = "With your code the check needs more memory than it may use"
 def _stopped(name: str, stopped: Stopped) -> Card:
     if stopped.reason is not Reason.LATE:
         problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
-        return Card(name, Outcome.REFUSED, f"{problem}.")
+        return Card(name, CardState.REFUSED, f"{problem}.")
     where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
-    return Card(name, Outcome.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
+    return Card(name, CardState.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
 
 
 def _open(name: str) -> Card:
     return Card(
         name,
-        Outcome.OPEN,
+        CardState.OPEN,
         f'It waits for your code; hint("{name}") helps, three times.',
     )
 

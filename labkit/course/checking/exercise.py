@@ -1,12 +1,11 @@
 """Exercises: a name, three hints, and a trial that puts the learner's object into the real code.
 
-    @exercise("journal.padding", hints=("...", "...", "..."), like=journal.padding)
+    @exercise("journal.padding", hints=(...), like=journal.padding, cases=Cases(...))
     def padding(learner: Padding) -> str:
-        '''The file goes on at a multiple of the alignment, whatever was written.'''
-        for offset in range(512, 1025):
-            if (offset + len(learner(offset, 512))) % 512:
-                raise Refused("After the padding the file must go on at ...", Case(offset))
-        return "Held from every offset of a block."
+        '''Replay steps over what is between two groups.'''
+        with patch.object(journal, "padding", learner):
+            must_survive("Replay must step over the padding to the next record.", SCRIPT)
+        return "Replay stepped over your padding in 21 crashes."
 
 The part of the name before the dot is the module in `labkit/course/exercises/`.  A trial returns
 one sentence that says what was tried, or raises `Refused`; it need not care for what the learner's
@@ -24,7 +23,7 @@ from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from labkit.course.checking.cases import Asked, Cases, WrongCalls, call_of, shown
+from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -38,7 +37,7 @@ class Refused(Exception):
     """An answer is wrong: the rule that it breaks, and the smallest case that shows it."""
 
     def __init__(
-        self, message: str, counterexample: object = None, asked: Asked | None = None
+        self, message: str, counterexample: object = None, asked: WrongAnswer | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -81,16 +80,32 @@ class Exercise:
         """Try the learner's object; returns what was tried or raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.fitted(learner))
+        if self.cases.first:
+            self.ask_cases(learner)
         calls = WrongCalls(self.cases, _name(learner, self.like))
         try:
             message = self.trial(fitted(learner, self.like, calls.listen))
         except Refused as refused:
-            # A run says what happened; the call says what the learner's function had to do with it.
-            if f"{self.like.__name__}(" not in f"{refused.message} {refused.counterexample}":
-                refused.asked = calls.breaking(refused.message)
+            self._explain(refused, calls)
             raise
-        self.ask_cases(learner)
+        if not self.cases.first:
+            self.ask_cases(learner)
         return message
+
+    def _explain(self, refused: Refused, calls: WrongCalls) -> None:
+        """A run says what happened; a call says what the learner's function had to do with it."""
+        wrong = calls.breaking(refused.message)
+        if wrong is None:
+            return
+        rule, asked = wrong
+        if asked.call in f"{refused.message} {refused.counterexample}":
+            return
+        if refused.counterexample is None:
+            refused.counterexample = asked
+            return
+        refused.asked = asked
+        if self.cases and self.cases.judges_runs:
+            refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:
         """Ask the generated cases.  Raises `Refused` with the smallest that is answered wrong."""

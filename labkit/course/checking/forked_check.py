@@ -100,7 +100,7 @@ class Clock:
         return timed
 
 
-def apart(
+def in_forked_copy(
     work: Callable[[Any], Any],
     learner: Any,
     limit_s: float,

@@ -24,7 +24,7 @@ class ParameterError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NumberRange:
     """Numbers from `least` to `most`: with `is_whole` multiples of `step`, else fractions too."""
 
     least: float
@@ -59,7 +59,7 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ShortText:
     """Any text of at most `most` characters."""
 
     most: int
@@ -75,7 +75,7 @@ class Text:
 class ListOf:
     """A list of 1 to `most` numbers of that range."""
 
-    each: Range
+    each: NumberRange
     most: int
 
     def __contains__(self, value: object) -> bool:
@@ -87,97 +87,101 @@ class ListOf:
         return f"a list of 1 to {self.most} numbers, each {self.each}"
 
 
-Allowed = Range | OneOf | Text | ListOf
+Allowed = NumberRange | OneOf | ShortText | ListOf
 Rule = Allowed | Callable[[Values], Allowed]
 """What a value must be; or what it must be beside the values of the parameters before it."""
 
-_COUNT = Range(1, 10_000)
-_FAULTS = Range(0, 100)
+_COUNT = NumberRange(1, 10_000)
+_FAULTS = NumberRange(0, 100)
 
 LESSONS: dict[str, dict[str, Rule]] = {
     "01": {
-        "ledger_id": Range(0, 2**63 - 1),
-        "payload": Text(200),
+        "ledger_id": NumberRange(0, 2**63 - 1),
+        "payload": ShortText(200),
         "digest_type": OneOf(("CRC32C", "CRC32", "HMAC", "DUMMY")),
     },
-    "02": {"payload_size": _COUNT, "group_size": Range(1, 50)},
+    "02": {"payload_size": _COUNT, "group_size": NumberRange(1, 50)},
     "03": {
-        "ledger_count": Range(1, 8),
-        "entries_per_ledger": Range(2, 200),
-        "page_size": Range(512, 65_536, step=8),
+        "ledger_count": NumberRange(1, 8),
+        "entries_per_ledger": NumberRange(2, 200),
+        "page_size": NumberRange(512, 65_536, step=8),
     },
     "04": {
-        "entry_count": Range(1, 10),
-        "inside_count": Range(1, 5),
-        "payload_size": Range(1, 2000),
+        "entry_count": NumberRange(1, 10),
+        "inside_count": NumberRange(1, 5),
+        "payload_size": NumberRange(1, 2000),
     },
     "05": {
-        "ensemble_size": Range(2, MOST_BOOKIES),
-        "write_quorum": lambda values: Range(1, values["ensemble_size"]),
-        "ack_quorum": lambda values: Range(1, values["write_quorum"]),
-        "entry_count": Range(2, MOST_ENTRIES),
+        "ensemble_size": NumberRange(2, MOST_BOOKIES),
+        "write_quorum": lambda values: NumberRange(1, values["ensemble_size"]),
+        "ack_quorum": lambda values: NumberRange(1, values["write_quorum"]),
+        "entry_count": NumberRange(2, MOST_ENTRIES),
     },
     "06": {
-        "entry_count": Range(3, 30),
-        "slow_ms": Range(1, 500),
-        "pause_ms": Range(1, 100),
+        "entry_count": NumberRange(3, 30),
+        "slow_ms": NumberRange(1, 500),
+        "pause_ms": NumberRange(1, 100),
     },
     "07": {
-        "entry_count": Range(3, 40),
-        "dies_after": lambda values: Range(0, values["entry_count"] - 1),
-        "bookie_count": Range(4, 10),
+        "entry_count": NumberRange(3, 40),
+        "dies_after": lambda values: NumberRange(0, values["entry_count"] - 1),
+        "bookie_count": NumberRange(4, 10),
     },
     "08": {
-        "entry_count": Range(3, 30),
-        "paused_after": lambda values: Range(1, values["entry_count"] - 1),
-        "paused_ms": Range(15, 200, is_whole=False),
+        "entry_count": NumberRange(3, 30),
+        "paused_after": lambda values: NumberRange(1, values["entry_count"] - 1),
+        "paused_ms": NumberRange(15, 200, is_whole=False),
     },
     "09": {
         "lost": OneOf(("b1", "b2")),
-        "delay_s": Range(5, 60),
-        "entry_count": Range(3, 60),
+        "delay_s": NumberRange(5, 60),
+        "entry_count": NumberRange(3, 60),
     },
     "10": {
-        "living_percent": ListOf(Range(0, 100, step=5), 8),
-        "minor_threshold": Range(0.05, 1.0, is_whole=False),
-        "major_threshold": lambda values: Range(values["minor_threshold"], 1.0, is_whole=False),
+        "living_percent": ListOf(NumberRange(0, 100, step=5), 8),
+        "minor_threshold": NumberRange(0.05, 1.0, is_whole=False),
+        "major_threshold": lambda values: NumberRange(
+            values["minor_threshold"], 1.0, is_whole=False
+        ),
     },
     "11": {
-        "batch_size": Range(3, 12),
-        "entries_per_ledger": Range(4, 12),
-        "chosen": lambda values: Range(0, values["batch_size"] * values["entries_per_ledger"] + 1),
+        "batch_size": NumberRange(3, 12),
+        "entries_per_ledger": NumberRange(4, 12),
+        "chosen": lambda values: NumberRange(
+            0, values["batch_size"] * values["entries_per_ledger"] + 1
+        ),
     },
     "12": {
         "source": OneOf(("sample", "live")),
-        "message_count": Range(1000, 1_000_000),
+        "message_count": NumberRange(1000, 1_000_000),
         "swaps": _FAULTS,
         "redeliveries": _FAULTS,
         "lost_entries": _FAULTS,
     },
     "13": {
-        "message_count": Range(90, 10_000),
+        "message_count": NumberRange(90, 10_000),
         "dies": OneOf(("bookie-1", "bookie-2", "bookie-3")),
-        "rows_per_trigger": Range(10, 10_000),
+        "rows_per_trigger": NumberRange(10, 10_000),
     },
     "14": {
         "variant": OneOf(tuple(sorted(VARIANTS))),
-        "seed_count": Range(1, 1000),
-        "fault_count": Range(1, 10),
+        "seed_count": NumberRange(1, 1000),
+        "fault_count": NumberRange(1, 10),
     },
     "15": {
-        "edit_count": Range(15, 100),
-        "records_per_ledger": Range(2, 20),
-        "chunk_bytes": Range(20, 1000),
+        "edit_count": NumberRange(15, 100),
+        "records_per_ledger": NumberRange(2, 20),
+        "chunk_bytes": NumberRange(20, 1000),
     },
     "16": {
-        "entry_count": Range(1, 20),
-        "seed_count": Range(1, 1000),
-        "payload_size": Range(1, 500),
+        "entry_count": NumberRange(1, 20),
+        "seed_count": NumberRange(1, 1000),
+        "payload_size": NumberRange(1, 500),
     },
     "17": {
-        "entry_count": Range(3, 20),
-        "seed_count": Range(1, 1000),
-        "dies_after": lambda values: Range(1, min(values["entry_count"] - 1, 6)),
+        "entry_count": NumberRange(3, 20),
+        "seed_count": NumberRange(1, 1000),
+        "dies_after": lambda values: NumberRange(1, min(values["entry_count"] - 1, 6)),
     },
 }
 """By lesson, in the order in which the parameters cell sets them."""
@@ -185,7 +189,7 @@ LESSONS: dict[str, dict[str, Rule]] = {
 CASE_SEED = "case_seed"
 """The parameter that every lesson has: the seed of the generated cases of its exercises."""
 MOST_SEED = 2**31 - 1
-CASE_SEEDS = Range(1, MOST_SEED)
+CASE_SEEDS = NumberRange(1, MOST_SEED)
 _chosen = {CASE_SEED: 1}
 
 INJECTED = "# Parameters"

@@ -7,7 +7,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as drawn
 from labkit.course.runs.cluster_trial import Guest, failures
-from labkit.course.runs.timeline import RunFound, timeline
+from labkit.course.runs.timeline import RunCounterexample, timeline
 from labkit.system.bookie.node import Bookie
 from labkit.system.bookie.refusals import UNREADABLE
 from labkit.system.check import Verdict, broken, check_all
@@ -37,7 +37,7 @@ _NAMED = '"delay w>b0 1" or "lose w>b0 1"'
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class UnbrokenRun:
     """A run in which no promise broke, and what it shows."""
 
     trace: Trace
@@ -86,7 +86,7 @@ def schedule(learner: object) -> str:
         raise Refused(
             "With these faults the real protocol loses the entry, too: they are more than it"
             " promises to survive.",
-            RunFound(real, loss),
+            RunCounterexample(real, loss),
         )
     trace = run(learner)
     if _loss(trace) is None:
@@ -95,7 +95,7 @@ def schedule(learner: object) -> str:
                 raise Refused(
                     f"This run has nothing that {name!r} could change. The box names the message of"
                     f" an event: w → b0 1 stands for {_NAMED}.",
-                    Seen(trace, "The run with your other decisions."),
+                    UnbrokenRun(trace, "The run with your other decisions."),
                 )
         raise Refused(*_why_nothing_is_lost(trace))
     count = len(learner.decisions) + len(learner.faults)
@@ -118,31 +118,33 @@ def _without_one(schedule: Scenario) -> Iterator[str]:
             yield f" It is lost without the fault {fault} too: can you do with fewer?"
 
 
-def _why_nothing_is_lost(trace: Trace) -> tuple[str, Seen]:
+def _why_nothing_is_lost(trace: Trace) -> tuple[str, UnbrokenRun]:
     confirmed = next((e for e in trace.events if (e.kind, e.node) == ("lac.advanced", "w")), None)
     closed = next((e for e in trace.events if e.kind == "ledger.closed"), None)
     if closed is not None and closed.node == "w":
         return (
             "Nothing is lost: w closed its ledger itself. Its adds must take longer than recovery.",
-            Seen(trace, "w closed the ledger behind its entry.", closed.seq),
+            UnbrokenRun(trace, "w closed the ledger behind its entry.", closed.seq),
         )
     if closed is None or closed.node != "r":
         return (
             "Nothing is lost: recovery did not come to an end. It needs two bookies that fence, and"
             " answers to its reads.",
-            Seen(trace, "r closed nothing."),
+            UnbrokenRun(trace, "r closed nothing."),
         )
     if closed.entry >= 0:
         return (
             "Nothing is lost: recovery found the entry. It gives up only when two bookies deny it"
             " before one that has it answers.",
-            Seen(trace, f"r closed the ledger at entry {closed.entry}.", closed.seq),
+            UnbrokenRun(trace, f"r closed the ledger at entry {closed.entry}.", closed.seq),
         )
     assert confirmed is None, "an entry that was confirmed and not recovered is lost"
     return (
         "Nothing is lost: the entry was never confirmed to w, so no reader misses it. Two bookies"
         " must store the add, one of them after it denied the entry.",
-        Seen(trace, "r closed the ledger empty, and w got no two acknowledgements.", closed.seq),
+        UnbrokenRun(
+            trace, "r closed the ledger empty, and w got no two acknowledgements.", closed.seq
+        ),
     )
 
 
@@ -187,10 +189,14 @@ def answer(met: str) -> str:
 )
 def fixed(learner: Callable[[str], str]) -> str:
     """A bookie denies only what it does not have, and denies that."""
-    for met in (_UNREADABLE, *_MET.values()):
-        if learner(met) not in _SAID:
+
+    def judged(met: str) -> str:
+        said = learner(met)
+        if said not in _SAID:
             raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.")
-    guest = Guest(learner)
+        return said
+
+    guest = Guest(judged)
 
     class Answering(Bookie):
         """Says what the learner's function makes of what it met."""
@@ -199,10 +205,7 @@ def fixed(learner: Callable[[str], str]) -> str:
             try:
                 return super().read(ledger_id, entry_id)
             except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
-                met = _MET.get(type(error), _UNREADABLE)
-                said = guest(met)
-                if said not in _SAID:
-                    raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.") from error
+                said = guest(_MET.get(type(error), _UNREADABLE))
                 raise _SAID[said](str(error)) from error
 
     run_count = 0
@@ -213,7 +216,7 @@ def fixed(learner: Callable[[str], str]) -> str:
             raise Refused(
                 "A bookie may deny an entry only if it does not have it: what it cannot read was"
                 " perhaps acknowledged, and recovery takes the denial for the end of the ledger.",
-                RunFound(trace, loss),
+                RunCounterexample(trace, loss),
             )
     for scenario in _sound():
         trace = guest.run(scenario, bookie=Answering)
@@ -222,7 +225,7 @@ def fixed(learner: Callable[[str], str]) -> str:
             raise Refused(
                 "A bookie that does not have an entry must say so: recovery and readers wait for"
                 " that, and without it the ledger of a dead writer is never closed.",
-                Seen(trace, stuck[0]),
+                UnbrokenRun(trace, stuck[0]),
             )
     return f"Nothing lost in {run_count} runs, and every sound ledger was read to its end."
 
@@ -305,7 +308,9 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
             raise Refused(
                 "Your invariant must hold in every run of the real protocol, whatever goes wrong in"
                 " it; here it does not, and nothing broke.",
-                Seen(trace, f"A run of {len(trace.events)} events in which no promise broke."),
+                UnbrokenRun(
+                    trace, f"A run of {len(trace.events)} events in which no promise broke."
+                ),
             )
     quiet = replace(_WORK, variant=TOO_EARLY)
     wrong = [run(each) for each in (quiet, *(storm(quiet, seed, 3, 20.0) for seed in range(6)))]
@@ -315,6 +320,6 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
             raise Refused(
                 "Your invariant must see the mistake when it is made: here an entry was confirmed"
                 " with one acknowledgement, and your invariant holds.",
-                RunFound(trace, found[0]),
+                RunCounterexample(trace, found[0]),
             )
     return f"True in {len(right)} runs of the real protocol, False in {len(wrong)} of the variant."

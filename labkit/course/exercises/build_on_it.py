@@ -5,7 +5,7 @@ from collections.abc import Callable
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, in_order
 from labkit.course.exercises.generated import uses as drawn
-from labkit.course.runs.broken_runs import InLanes
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.cluster_trial import Guest, found
 from labkit.course.runs.timeline import shown_as
 from labkit.course.runs.uses import stories
@@ -48,7 +48,7 @@ def take_over(learner: object) -> str:
     at = {step: number for number, step in enumerate(order)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]
     ends = (None, *range(1, len(TAKE_OVER)))
-    with shown_as(InLanes):
+    with shown_as(SpaceTimeCounterexample):
         for dies_after in ends:
             try:
                 ran = stories.name_nodes(order, dies_after)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from unittest.mock import patch
 
-from labkit.course.checking.cases import Cases
+from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import storage as drawn
 from labkit.course.runs.trial import must_survive
@@ -46,12 +46,10 @@ IsIntact = Callable[[bytes, Digest], bool]
 
 DIGESTS = tuple(make_digest(digest_type, PASSWORD) for digest_type in DigestType)
 FIRST = Entry(5, 0, NO_ENTRY_ID, 5, b"hello")
-ENTRIES = (
-    FIRST,
-    Entry(5, 1, 0, 10, b"world"),
-    Entry(0x1234, 70_000, 69_998, 2**40, bytes(700)),
-    Entry(6, 0, NO_ENTRY_ID, 0, b""),
-)
+
+
+def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
+    return _picture("what you packed", packed, case[1])
 
 
 @exercise(
@@ -64,28 +62,25 @@ ENTRIES = (
         " none.",
     ),
     like=encode_entry,
-    cases=Cases(drawn.entry, encode_entry, lambda case, packed: _field_rule(packed, *case)),
+    cases=Cases(
+        drawn.entry,
+        encode_entry,
+        lambda case, packed: _field_rule(packed, *case),
+        picture=_packed_picture,
+        first=True,
+    ),
 )
 def pack(learner: Pack) -> str:
     """What the client packs is what its reader finds: every field, under every digest."""
-    for digest in DIGESTS:
-        for entry in ENTRIES:
-            _compare_fields(learner(entry, digest), entry, digest)
     with patch.object(script, "encode_entry", learner):
         crashes = must_survive(
             "An entry must be found again under its ids after every crash.",
             [Add(5, 0), Add(5, 1), Commit(), Checkpoint(), Add(6, 0), Commit()],
         )
     return (
-        f"{len(ENTRIES)} entries under {len(DIGESTS)} digests have the right bytes, and a bookie"
-        f" kept yours in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways."
+        f"A bookie kept your entries in {len(crashes.points)} crashes, each in"
+        f" {len(crashes.variants)} ways."
     )
-
-
-def _compare_fields(packed: bytes, entry: Entry, digest: Digest) -> None:
-    if packed != encode_entry(entry, digest):
-        rule = _field_rule(packed, entry, digest)
-        raise Refused(rule, _picture("what you packed", packed, digest))
 
 
 def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:

@@ -40,22 +40,10 @@ def advance(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
     return last_add_confirmed
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
-    """One question to the learner's function, and its answer."""
-
-    last_add_confirmed: int
-    acks: tuple[int, ...]
-    ack_quorum: int
-    answer: int
-
-    def __str__(self) -> str:
-        first = self.last_add_confirmed + 1
-        counts = ", ".join(f"entry {first + i}: {count}" for i, count in enumerate(self.acks))
-        return (
-            f"advance({self.last_add_confirmed}, {list(self.acks)}, {self.ack_quorum}) is"
-            f" {self.answer}. Acknowledgements: {counts or 'no entry is under way'}."
-        )
+def _acknowledged(case: Arguments) -> str:
+    last_add_confirmed, acks, _ = case
+    counts = [f"entry {at}: {count}" for at, count in enumerate(acks, last_add_confirmed + 1)]
+    return f"Acknowledgements: {', '.join(counts) or 'no entry is under way'}."
 
 
 _IN_ORDER = (
@@ -86,7 +74,7 @@ def _advance_rule_of(case: Arguments, answer: int) -> str:
         "for count in acks: if count < ack_quorum, stop; else add one. Return where you got to.",
     ),
     like=advance,
-    cases=Cases(drawn.acknowledgements, advance, _advance_rule_of),
+    cases=Cases(drawn.acknowledgements, advance, _advance_rule_of, why=_acknowledged),
 )
 def advanced(learner: Advance) -> str:
     """As far as Qa acknowledgements go without a gap."""
@@ -94,9 +82,7 @@ def advanced(learner: Advance) -> str:
     def judged(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
         answer = learner(last_add_confirmed, acks, ack_quorum)
         if answer < last_add_confirmed:
-            raise Refused(
-                _NEVER_BACK, Advanced(last_add_confirmed, tuple(acks), ack_quorum, answer)
-            )
+            raise Refused(_NEVER_BACK)
         return answer
 
     guest = Guest(judged)
@@ -196,8 +182,7 @@ def read(learner: Readable) -> str:
     def judged(known: int, newest: list[tuple[int, int]]) -> int:
         answer = learner(known, list(newest))
         if not NO_ENTRY_ID <= answer < _FAR:
-            call = f"readable({known}, {newest}) is {answer}"
-            raise Refused(_readable_rule_of((known, newest), answer), call)
+            raise Refused(_readable_rule_of((known, newest), answer))
         return answer
 
     guest = Guest(judged)

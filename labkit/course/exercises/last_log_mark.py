@@ -1,7 +1,6 @@
 """Lesson 04: from where replay reads, and in which order a checkpoint goes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused, exercise, in_order
@@ -14,7 +13,7 @@ from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import Checkpoint as Flush
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.crash_map import CrashMapView
-from labkit.worlds.sim.crash_map.crash_map import CrashMap, crash_map
+from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.settings.bookie_script import (
     Add,
     Checkpoint,
@@ -37,19 +36,6 @@ def must_replay(mark: LogMark, record: LogMark) -> bool:
     return record >= mark
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Asked:
-    """One question to the learner's function, and its answer."""
-
-    mark: LogMark
-    record: LogMark
-    answer: bool
-
-    def __repr__(self) -> str:
-        places = (f"LogMark({m.file_id}, {m.offset})" for m in (self.mark, self.record))
-        return f"must_replay(mark={', record='.join(places)}) is {self.answer}"
-
-
 @exercise(
     "last_log_mark.replay",
     hints=(
@@ -61,29 +47,24 @@ class Asked:
         " One comparison is enough.",
     ),
     like=must_replay,
-    cases=Cases(
-        drawn.marks, must_replay, "Replay applies every record from the mark on, and none before."
-    ),
+    cases=Cases(drawn.marks, must_replay, lambda _, said: _TOO_EARLY if said else _LEFT_OUT),
 )
 def replay(learner: MustReplay) -> str:
     """Replay applies every record from the mark on, and none before it."""
     crashes = crash_map(TWO_JOURNALS, store_factory=_replaying(learner))
     if not crashes.is_safe:
-        raise Refused(
-            "Replay must apply every record from the mark on: one that it leaves out was"
-            " acknowledged, and only the journal has it.",
-            CrashMapView(crashes),
-        )
-    places = [LogMark(file_id, offset) for file_id in (1, 2, 3) for offset in (512, 1024, 1536)]
-    for mark in places:
-        for record in places:
-            if record < mark and learner(mark, record):
-                raise Refused(
-                    "Replay must leave out what lies before the mark: it is on disk already, its"
-                    " ledger may have been deleted since, and its journal may be gone.",
-                    Asked(mark, record, True),
-                )
-    return f"Nothing lost in {_count(crashes)}, and nothing replayed from before the mark."
+        raise Refused(_LEFT_OUT, CrashMapView(crashes))
+    return f"Nothing lost in {len(crashes.points) * len(crashes.variants)} crashes."
+
+
+_LEFT_OUT = (
+    "Replay must apply every record from the mark on: one that it leaves out was acknowledged, and"
+    " only the journal has it."
+)
+_TOO_EARLY = (
+    "Replay must leave out what lies before the mark: it is on disk already, its ledger may have"
+    " been deleted since, and its journal may be gone."
+)
 
 
 def _replaying(decide: MustReplay) -> StoreFactory:
@@ -170,7 +151,7 @@ def _is_reversed(order: Sequence[str], first: str, second: str) -> bool:
     return order.index(second) < order.index(first) and not is_about_the_last
 
 
-class InOrder(LedgerStore):
+class ReorderedCheckpoint(LedgerStore):
     """Does a checkpoint's steps in another order; adds land before the step of number `gap`."""
 
     order: Sequence[str] = STEPS
@@ -222,11 +203,7 @@ class InOrder(LedgerStore):
 
 
 def _in_order(steps: Sequence[str], add_before: int) -> StoreFactory:
-    class Ordered(InOrder):
+    class Ordered(ReorderedCheckpoint):
         order, gap = steps, add_before
 
     return Ordered
-
-
-def _count(crashes: CrashMap) -> str:
-    return f"{len(crashes.points) * len(crashes.variants)} crashes"

@@ -10,7 +10,7 @@ from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import topics as drawn
 from labkit.course.runs.cluster_trial import Guest, in_place_of
 from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
-from labkit.course.runs.retention_cases import UNREAD, Trimmed, trim_all
+from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
 from labkit.course.runs.topic_world import in_a_cluster
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.acknowledged import CursorState, Range
@@ -265,5 +265,5 @@ def _ledgers_to_delete(
 
 
 @cache
-def _as_it_should_be() -> tuple[Trimmed, ...]:
+def _as_it_should_be() -> tuple[TrimmedTopic, ...]:
     return in_a_cluster(trim_all)

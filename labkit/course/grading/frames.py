@@ -1,8 +1,8 @@
 """frames: a Spark job that runs in the submission's process.
 
 A trial makes a DataFrame of a session, calls the job with it, and reads what it returns.  Here the
-session is `FarSession`: the DataFrame is a table that crosses the border, the job runs in the Spark
-of the submission's process, and the rows that it returns cross back as numbers and texts.
+session is `RemoteSession`: the DataFrame is a table that crosses the border, the job runs in the
+Spark of the submission's process, and the rows that it returns cross back as numbers and texts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ _PLAIN_TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "bool
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RemoteFrame:
     """A table on its way to the submission's Spark, as a stream of Arrow's."""
 
     arrow: bytes
@@ -36,7 +36,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RemoteRows:
     """What the job's DataFrame holds; a trial uses it as that DataFrame.
 
     `values` has the columns of numbers, texts and truth values, all of one length.  Raises
@@ -58,16 +58,18 @@ class Rows:
         """What the job returned."""
         return DataFrame
 
-    def select(self, *names: str) -> "Rows":
+    def select(self, *names: str) -> "RemoteRows":
         """These columns.  Raises `Refused` for one of other values."""
         for name in names:
             if name not in self.values:
                 raise Refused(f"The column {name} must hold numbers or texts.")
-        return Rows(list(names), {name: self.values[name] for name in names})
+        return RemoteRows(list(names), {name: self.values[name] for name in names})
 
-    def limit(self, most: int) -> "Rows":
+    def limit(self, most: int) -> "RemoteRows":
         """The first rows."""
-        return Rows(self.columns, {name: column[:most] for name, column in self.values.items()})
+        return RemoteRows(
+            self.columns, {name: column[:most] for name, column in self.values.items()}
+        )
 
     def toPandas(self) -> pd.DataFrame:  # noqa: N802 - Spark's name
         """The columns as pandas has them."""
@@ -122,10 +124,10 @@ READER = [
     "from labkit.course.lessons import check",
     "check('streaming.halved', halved)\ncheck('streaming.rows_there', rows_there)",
 ]
-"""The cells of a `FarFolder`'s other process, in the place of a submission's."""
+"""The cells of a `RemoteFolder`'s other process, in the place of a submission's."""
 
 
-class FarFolder:
+class RemoteFolder:
     """The folder below which the submission's process stores batches, kept here as a value.
 
     `ask` calls `rows_there` and `halved` in a separate process, which has no code of the
@@ -136,7 +138,7 @@ class FarFolder:
         self._ask = ask
         self._files = Files({})
 
-    def store(self, learner: Callable[..., Any], rows: Frame, batch: int) -> None:
+    def store(self, learner: Callable[..., Any], rows: RemoteFrame, batch: int) -> None:
         """Let the submission's function store the rows beside what it stored before."""
         files = learner(rows, batch, self._files)
         if not isinstance(files, Files):
@@ -156,34 +158,36 @@ class FarFolder:
         return rows
 
 
-class FarSession:
+class RemoteSession:
     """Stands for the Spark session of the submission's process.
 
-    `reader` starts a process that reads what the submission stored: see `FarFolder`.
+    `reader` starts a process that reads what the submission stored: see `RemoteFolder`.
     """
 
     def __init__(self, reader: Callable[[], AbstractContextManager[Any]]) -> None:
         self._reader = reader
 
     @contextmanager
-    def folder(self) -> Iterator[FarFolder]:
+    def folder(self) -> Iterator[RemoteFolder]:
         """A new folder for batches."""
         with self._reader() as reader:
-            yield FarFolder(reader.ask)
+            yield RemoteFolder(reader.ask)
 
-    def createDataFrame(self, table: pa.Table) -> Frame:  # noqa: N802 - Spark's name
+    def createDataFrame(self, table: pa.Table) -> RemoteFrame:  # noqa: N802 - Spark's name
         """The table, ready to cross."""
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, table.schema) as writer:
             writer.write_table(table)
-        return Frame(stream.getvalue().to_pybytes())
+        return RemoteFrame(stream.getvalue().to_pybytes())
 
 
 def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     """Call the job with DataFrames of this session, and run what it returns.  A job that stores
     into `Files` gets them as a folder, and what it returns is the folder after that.
     """
-    arguments = [each.within(spark) if isinstance(each, Frame) else each for each in arguments]
+    arguments = [
+        each.within(spark) if isinstance(each, RemoteFrame) else each for each in arguments
+    ]
     files = next((each for each in arguments if isinstance(each, Files)), None)
     if files is None:
         told = job(*arguments)
@@ -193,6 +197,6 @@ def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[A
         return Files.below(folder)
 
 
-def _rows_of(frame: DataFrame) -> Rows:
+def _rows_of(frame: DataFrame) -> RemoteRows:
     plain = [name for name, kind in frame.dtypes if kind in _PLAIN_TYPES]
-    return Rows(frame.columns, frame.select(*plain).toArrow().to_pydict())
+    return RemoteRows(frame.columns, frame.select(*plain).toArrow().to_pydict())

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from labkit.course import exercises as lessons
-from labkit.course.checking.card import Card, Outcome, picture_of
+from labkit.course.checking.card import Card, CardState, picture_of
 from labkit.course.checking.check import card_of
 from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
-from labkit.course.checking.forked_check import Reason, Stopped, apart
+from labkit.course.checking.forked_check import Reason, Stopped, in_forked_copy
 from labkit.course.grading.blocked_answers import own_answers
-from labkit.course.grading.frames import READER, FarSession
+from labkit.course.grading.frames import READER, RemoteSession
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.isolation.sandbox_rpc import Border, Foreign, Packed, Remote
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result, storable
@@ -35,7 +35,7 @@ from labkit.course.grading.variants import variant_of
 from labkit.course.runs.stream_trial import asked_in
 from labkit.system.model.missing_part import MissingPart
 
-_OUTCOMES = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
+_OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
 _MOST_NOTEBOOK, _MOST_CODE = 32 << 20, 1 << 20
 TRIAL = 3
 """A whole trial may take this many times as long as the student's function in it."""
@@ -143,7 +143,7 @@ def _of_one_kind(
         for each in exercises:
             yield _not_graded(student, each.name, f"It needs Spark: {missing}")
         return
-    far = FarSession(partial(Border, READER, limits, is_shut_in)) if needs_spark else None
+    far = RemoteSession(partial(Border, READER, limits, is_shut_in)) if needs_spark else None
     with ExitStack() as stack:
         border: Border | None = None
         for exercise in exercises:
@@ -157,7 +157,7 @@ def _of_one_kind(
 
 
 def _judged(
-    student: str, exercise: Exercise, border: Border, limits: Limits, far: FarSession | None
+    student: str, exercise: Exercise, border: Border, limits: Limits, far: RemoteSession | None
 ) -> Result:
     result = partial(Result.bounded, student=student, exercise=exercise.name)
     answer = border.answers.get(exercise.name)
@@ -174,7 +174,7 @@ def _judged(
         why = f"{answer.__name__} is labkit's own function: an answer must be written."
         return result(outcome=REFUSED, message=why)
     work = partial(_outcome, student, exercise, far)
-    ended = apart(work, answer, limits.exercise_s, wall_s=TRIAL * limits.exercise_s)
+    ended = in_forked_copy(work, answer, limits.exercise_s, wall_s=TRIAL * limits.exercise_s)
     if isinstance(ended, Result):
         return ended
     why = "The trial ended without a verdict."
@@ -185,7 +185,7 @@ def _judged(
     return result(outcome=REFUSED, message=why)
 
 
-def _outcome(student: str, exercise: Exercise, far: FarSession | None, answer: Any) -> Result:
+def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer: Any) -> Result:
     """In a copy of the grader: the card in words, which can always be sent back."""
     try:
         with asked_in(far):
@@ -203,7 +203,7 @@ def _outcome(student: str, exercise: Exercise, far: FarSession | None, answer: A
 
 
 def _refused(exercise: Exercise, why: str) -> Card:
-    return Card(exercise.name, Outcome.REFUSED, why)
+    return Card(exercise.name, CardState.REFUSED, why)
 
 
 def _result(student: str, card: Card) -> Result:

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from labkit.course.checking.forked_check import limit_memory
-from labkit.course.grading.isolation.channel import Channel, ChannelError
+from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.records import rows_of
 from labkit.course.grading.results import NOT_GRADED, REFUSED, Result, storable
@@ -83,7 +83,7 @@ class _Process:
         context = get_context("forkserver")
         context.set_forkserver_preload([_JUDGE])
         self.connection, writer = context.Pipe(duplex=False)
-        self._channel = Channel(self.connection.fileno(), -1, _MOST_MESSAGE, 0)
+        self._channel = PipeChannel(self.connection.fileno(), -1, _MOST_MESSAGE, 0)
         self._process = context.Process(
             target=_judge, args=(writer, submission, limits, is_shut_in), daemon=True
         )
@@ -158,7 +158,7 @@ def _judge(
     limit_memory(MEMORY_BYTES)
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limits.submission_s), most))
-    channel = Channel(-1, connection.fileno(), 0, _MOST_MESSAGE)
+    channel = PipeChannel(-1, connection.fileno(), 0, _MOST_MESSAGE)
     try:
         _report(channel, submission, limits, is_shut_in)
         end = NOT_GRADED, ""
@@ -174,7 +174,7 @@ def _judge(
     channel.send({"end": end})
 
 
-def _report(channel: Channel, submission: Submission, limits: Limits, is_shut_in: bool) -> None:
+def _report(channel: PipeChannel, submission: Submission, limits: Limits, is_shut_in: bool) -> None:
     # Only the processes of submissions need the time and memory that this import takes.
     from labkit.course.grading.grade import judged  # noqa: PLC0415
 

@@ -4,7 +4,7 @@
     cluster_trial, do_step  the learner's code as a guest in the simulated world
     znodes                  what the metadata store holds at a moment
     timeline, timeline_messages   a run in the timeline; the message to lose or delay
-    broken_runs, broken_repairs   a run that broke a promise, in other pictures
+    broken_runs             a run that broke a promise, in other pictures
     ensemble_runs, recovery_runs, repair_trial   what lessons 07 to 09 run and judge
     ledger_race             lesson 10: a bookie collects while a client creates a ledger
     topic_world, cursor_cases, retention_cases   lesson 11: topics, cursors, retention

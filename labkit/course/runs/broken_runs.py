@@ -1,14 +1,15 @@
 """Runs of a ledger in lessons: as sentences, searched for lost entries, and, where a promise broke,
-in the space-time diagram under a refused answer.
+under a refused answer: in the space-time diagram, or a repair in the recovery progress.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import Verdict
 from labkit.system.trace.sentence import describe
+from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
 from labkit.worlds.sim.trace import Trace
@@ -18,14 +19,14 @@ LINE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class InLanes:
+class SpaceTimeCounterexample:
     """The counterexample of a refused answer: the messages up to the broken promise."""
 
     trace: Trace
     verdict: Verdict
 
     def __str__(self) -> str:
-        return str(RunFound(self.trace, self.verdict))
+        return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> SpaceTime:
         """The run as lanes and messages, the event at which the promise broke marked.
@@ -35,6 +36,24 @@ class InLanes:
         at = (event.ledger for event in self.trace.events if event.seq == self.verdict.seq)
         ledger = next((each for each in at if each >= 0), None)
         return SpaceTime(self.trace.events, ledger=ledger, broken=self.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCounterexample:
+    """The counterexample of a refused answer: the repair, up to where it went wrong."""
+
+    trace: Trace
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return str(RunCounterexample(self.trace, self.verdict))
+
+    def view(self) -> RecoveryProgress:
+        """The run's recovery, opened at the event at which it went wrong.
+
+        It offers no faults: the learner's code is in the run's place only during the check.
+        """
+        return RecoveryProgress(self.trace.events, at=self.verdict.seq)
 
 
 def lost_entries(trace: Trace) -> list[int]:

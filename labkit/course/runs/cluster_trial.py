@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import CHECKS, Outcome, Verdict, broken, check_all, explain
 from labkit.system.check.promises.callers import StepsEnd
 from labkit.system.client.bookkeeper import BookKeeper
@@ -40,11 +40,13 @@ class Guest:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self.call_count = 0
         self.error: BaseException | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         if self.error is not None:
             raise self.error
+        self.call_count += 1
         try:
             return self._function(*arguments)
         except BaseException as error:
@@ -88,12 +90,12 @@ def in_place_of(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
         yield
 
 
-def found(trace: Trace, seq: int, reason: str) -> RunFound:
+def found(trace: Trace, seq: int, reason: str) -> RunCounterexample:
     """A run that is not as it should be from that event on, though no check of
     `labkit.system.check` says so.
     """
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, seq)
-    return RunFound(trace, explain(verdict, trace.events))
+    return RunCounterexample(trace, explain(verdict, trace.events))
 
 
 def must_hold(
@@ -113,7 +115,7 @@ def must_hold(
         for name in (*rules, *verdicts):
             if name in verdicts:
                 rule = rules.get(name, verdicts[name].promise)
-                raise Refused(rule, RunFound(trace, verdicts[name]))
+                raise Refused(rule, RunCounterexample(trace, verdicts[name]))
         traces.append(trace)
     return traces
 

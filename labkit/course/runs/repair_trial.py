@@ -87,7 +87,7 @@ class InSteps(LedgerFragmentReplicator):
                 self.why = str(error)
 
 
-class InOrder(ReplicationWorker):
+class ReorderedWorker(ReplicationWorker):
     """Does the steps of a repair in another order."""
 
     order: Sequence[str] = STEPS
@@ -110,7 +110,7 @@ class InOrder(ReplicationWorker):
 @contextmanager
 def working(steps: Sequence[str]) -> Iterator[Runner]:
     """Every bookie's worker repairs in that order, in the runs of what this gives."""
-    worker = type("LearnersWorker", (InOrder,), {"order": tuple(steps)})
+    worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
     variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=InSteps))
     with (
         patch.object(daemon, "ReplicationWorker", worker),

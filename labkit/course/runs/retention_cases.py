@@ -50,7 +50,7 @@ TRIMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
+class TrimmedTopic:
     """What a topic's chain was, what labkit removes of it, and what went."""
 
     trim: Trim
@@ -81,12 +81,12 @@ class Trimmed:
         )
 
 
-async def trim_all(node: ClientNode) -> tuple[Trimmed, ...]:
+async def trim_all(node: ClientNode) -> tuple[TrimmedTopic, ...]:
     """Fill each topic, acknowledge, trim, and see what is left."""
     return tuple([await _trim(node, number, trim) for number, trim in enumerate(TRIMS)])
 
 
-async def _trim(node: ClientNode, number: int, trim: Trim) -> Trimmed:
+async def _trim(node: ClientNode, number: int, trim: Trim) -> TrimmedTopic:
     config = ManagedLedgerConfig(
         max_entries_per_ledger=2,
         retention_time_ms=trim.retention_ms,
@@ -112,4 +112,4 @@ async def _trim(node: ClientNode, number: int, trim: Trim) -> Trimmed:
     gone = tuple(ledger_id for ledger_id in links if ledger_id not in left)
     now_ms = node.wall_clock_ms()
     await ledger.close()
-    return Trimmed(trim, tuple(links.values()), now_ms, gone=gone)
+    return TrimmedTopic(trim, tuple(links.values()), now_ms, gone=gone)

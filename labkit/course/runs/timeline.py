@@ -1,7 +1,7 @@
 """A run in the timeline: what opens it, forks it, and shows it under a refused answer.
 
     timeline(Scenario(faults=(Crash("b1", when=At(5)),)))      one line in a notebook
-    raise Refused("the rule", RunFound(trace, verdict))        under a card, where it broke
+    raise Refused("the rule", RunCounterexample(trace, verdict))        under a card, where it broke
 
 The view itself knows events and plain values; here it gets a run's verdicts, the faults that can be
 put at an event, and the real code to run again.
@@ -89,7 +89,7 @@ def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRu
 
 
 @dataclass(frozen=True, slots=True)
-class RunFound:
+class RunCounterexample:
     """The counterexample of a refused answer: a run, and the promise that broke in it.
 
     again: runs another scenario with the learner's code, for forks; None: it cannot be forked.
@@ -115,13 +115,13 @@ def shown_as(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
         yield
     except Refused as refused:
         found = refused.counterexample
-        if not isinstance(found, RunFound):
+        if not isinstance(found, RunCounterexample):
             raise
         raise Refused(refused.message, other(found.trace, found.verdict)) from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LiveRunFound:
+class LiveRunCounterexample:
     """The same for a live run, which cannot be forked."""
 
     log: TraceLog

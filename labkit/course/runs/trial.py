@@ -12,7 +12,7 @@ from labkit.worlds.sim.settings.bookie_script import CONFIG, ScriptStep, StoreFa
 
 
 @dataclass(frozen=True, slots=True)
-class CrashFound:
+class CrashCounterexample:
     """The smallest crash that breaks a promise, and the crash map that it was found on, which is
     its picture.
     """
@@ -48,5 +48,5 @@ def must_survive(
     )
     smallest = crashes.smallest()
     if smallest is not None:
-        raise Refused(rule, CrashFound(smallest, crashes))
+        raise Refused(rule, CrashCounterexample(smallest, crashes))
     return crashes

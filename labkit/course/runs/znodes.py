@@ -57,7 +57,7 @@ class Znodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReadZnodes:
     """A step of a workload: read the tree below a node, one after the other."""
 
     client: str = "look"
@@ -102,6 +102,6 @@ def znodes_of(
 
     Reading takes time, half a millisecond a node: the fewer, the more they belong together.
     """
-    looks = [Look(f"look{number}", when, root) for number, when in enumerate(moments)]
+    looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))
     return [Znodes(look.found) for look in looks]

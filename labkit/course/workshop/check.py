@@ -9,7 +9,7 @@ quick ones (`labkit.course.checking.check.bounded`).
 from dataclasses import replace
 from pathlib import Path
 
-from labkit.course.checking.card import Card, Note, Outcome
+from labkit.course.checking.card import Card, CardState, Note
 from labkit.course.checking.check import (
     ENDLESS,
     ENDS,
@@ -20,7 +20,7 @@ from labkit.course.checking.check import (
     must_pass_here,
 )
 from labkit.course.checking.exercise import Refused
-from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, apart
+from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.workshop.files import NotLoadedError, load, place_in, start_file, words_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, Step, Track, Trial, track
@@ -98,18 +98,20 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
     try:
         learner = load(path, seeds)
     except NotImplementedError:
-        return Card(title, Outcome.OPEN, _red(step))
+        return Card(title, CardState.OPEN, _red(step))
     except NotLoadedError as error:
-        return Card(title, Outcome.REFUSED, f"{error}.")
+        return Card(title, CardState.REFUSED, f"{error}.")
 
     def whole() -> Card | None:
         return _card_or_none(found, step, learner)
 
     if CAN_FORK and not step.is_live:
-        card: Card | Stopped | None = apart(lambda timed: timed(), whole, LIMIT_S, str(path))
+        card: Card | Stopped | None = in_forked_copy(
+            lambda timed: timed(), whole, LIMIT_S, str(path)
+        )
         if isinstance(card, Stopped):
             problem = _STOPPED[card.reason]
-            return Card(title, Outcome.REFUSED, f"{problem} {card.where}".strip() + ".")
+            return Card(title, CardState.REFUSED, f"{problem} {card.where}".strip() + ".")
         if card is not None:
             return card
         learner = load(path, seeds)
@@ -136,17 +138,17 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
         said += [_tried(learner, trial) for trial in step.worlds]
         said += [_reached(learner, figure) for figure in step.figures]
     except NotImplementedError:
-        return Card(title, Outcome.OPEN, _red(step))
+        return Card(title, CardState.OPEN, _red(step))
     except Refused as refused:
-        return Card(title, Outcome.REFUSED, refused.message, refused.counterexample)
+        return Card(title, CardState.REFUSED, refused.message, refused.counterexample)
     except (EndlessError, SystemExit, Exception) as error:
         where = place_in(learner.file, error.__traceback__)
         if not where:
             raise
         if isinstance(error, EndlessError):
-            return Card(title, Outcome.REFUSED, f"{ENDLESS} it was last in {where}.")
-        return Card(title, Outcome.REFUSED, f"Your code raised {words_of(error)} in {where}.")
-    return Card(title, Outcome.PASSED, "\n".join((*said, *_open_ends(step))))
+            return Card(title, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
+        return Card(title, CardState.REFUSED, f"Your code raised {words_of(error)} in {where}.")
+    return Card(title, CardState.PASSED, "\n".join((*said, *_open_ends(step))))
 
 
 def _title(found: Track, step: Step) -> str:

@@ -28,10 +28,6 @@ def try_drawn(
         small = smallest(recipe, numbers, lambda each: problem_of(each) is not None)
         again = problem_of(small)
         if again is None:  # A part that answers differently each time is right about it now.
-            raise _refused(problem, case, shown)
-        raise _refused(again, small, shown)
-
-
-def _refused(problem: Problem, case: T, shown: Callable[[T, str], object]) -> Refused:
-    rule, how = problem
-    return Refused(rule, shown(case, how))
+            small, again = case, problem
+        rule, how = again
+        raise Refused(rule, shown(small, how))

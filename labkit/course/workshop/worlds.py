@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.cluster_trial import YOURS, run_with
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import place_in, words_of
 from labkit.course.workshop.learner import Learner
 from labkit.system.check import CHECKS, Check, broken, check_all
@@ -107,7 +107,7 @@ def judge(
             learner.error = None  # of a fork before this one
             return run_fork(learner, scenario, parts)
 
-        raise Refused(verdict.promise, RunFound(trace, verdict, again))
+        raise Refused(verdict.promise, RunCounterexample(trace, verdict, again))
 
 
 def run_fork(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:

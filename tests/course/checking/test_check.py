@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labkit.course.checking.card import Card, Outcome
+from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.checking.exercise import NoSuchExerciseError, Refused, exercise
 from labkit.course.exercises.entry import lengths_of
@@ -26,7 +26,7 @@ def test_what_is_not_done_yet_is_open() -> None:
 
     for nothing in (None, later):
         card = check("journal.padding", nothing)
-        assert (card.outcome, card.passed) == (Outcome.OPEN, False)
+        assert (card.outcome, card.passed) == (CardState.OPEN, False)
 
 
 def test_an_error_is_shown_with_the_learners_line() -> None:
@@ -94,7 +94,7 @@ def test_code_that_ends_the_program_does_not_leave_the_notebook(
     leave: Callable[[int], object], status: int
 ) -> None:
     card = check("journal.padding", lambda offset, alignment: leave(status))
-    assert card.outcome is Outcome.REFUSED
+    assert card.outcome is CardState.REFUSED
     assert "Your code ends the whole program" in card.message
 
 
@@ -133,7 +133,7 @@ def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
-    assert check("journal.padding", answer) == Card("journal.padding", Outcome.REFUSED, reason)
+    assert check("journal.padding", answer) == Card("journal.padding", CardState.REFUSED, reason)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ class Picture:
 
 
 def cards() -> Iterator[Card]:
-    for outcome in Outcome:
+    for outcome in CardState:
         yield Card("a.b", outcome, "1 < 2")
         yield Card("a.b", outcome, "1 < 2", Picture())
 

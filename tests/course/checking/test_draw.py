@@ -1,6 +1,6 @@
 """Drawn cases are the same on every machine, can all happen, and become small."""
 
-from labkit.course.checking.cases import Asked, Cases, in_any_order, shown
+from labkit.course.checking.cases import Cases, WrongAnswer, in_any_order, shown
 from labkit.course.checking.draw import Draw, drawn, smallest
 
 
@@ -50,4 +50,4 @@ def test_values_are_shown_as_they_are_written() -> None:
     assert shown((1,)) == "(1,)"
     assert shown(bytes(20)) == "20 bytes: 00 00 00 00 00 00 00 00 ..."
     assert len(shown("x" * 1000)) == 160
-    assert str(Asked("f(1)", None, 2)).endswith("It said None; right is 2.")
+    assert str(WrongAnswer("f(1)", None, 2)).endswith("It said None; right is 2.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labkit.course.checking.exercise import RaisedThereError, Refused
-from labkit.course.grading.frames import READER, FarFolder, Files, Frame, Rows
+from labkit.course.grading.frames import READER, Files, RemoteFolder, RemoteFrame, RemoteRows
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import Border
 from labkit.course.grading.processes import grade
@@ -93,13 +93,13 @@ def test_a_job_that_hangs_or_raises_or_is_labkits_leaves_the_others_their_verdic
 
 
 def test_rows_that_come_back_are_numbers_and_texts_in_columns_of_one_length() -> None:
-    assert Rows(["a"], {"a": [1, None, "x"]}).toPandas()["a"].tolist() == [1, None, "x"]
+    assert RemoteRows(["a"], {"a": [1, None, "x"]}).toPandas()["a"].tolist() == [1, None, "x"]
     with pytest.raises(ValueError, match="numbers and texts"):
-        Rows(["a"], {"a": [[1]]})
+        RemoteRows(["a"], {"a": [[1]]})
     with pytest.raises(ValueError, match="length"):
-        Rows(["a", "b"], {"a": [1], "b": []})
+        RemoteRows(["a", "b"], {"a": [1], "b": []})
     with pytest.raises(Refused, match="The column b must hold numbers or texts"):
-        Rows(["a", "b"], {"a": [1]}).select("b")
+        RemoteRows(["a", "b"], {"a": [1]}).select("b")
 
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "/out"])
@@ -109,10 +109,10 @@ def test_a_file_that_comes_back_stays_below_its_folder(path: str) -> None:
 
 
 def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refused() -> None:
-    nothing = Frame(b"")
+    nothing = RemoteFrame(b"")
     with Border(READER, PATIENT, has_sandbox()) as reader:
         assert not reader.problems
-        folder = FarFolder(reader.ask)
+        folder = RemoteFolder(reader.ask)
         folder.store(lambda *_: Files({"a.parquet": b"PAR1 and no more"}), nothing, 0)
         with pytest.raises(Refused, match="must have the columns partition, ledger, entry"):
             folder.rows()

@@ -7,8 +7,8 @@ import pytest
 from labkit.course.checking.exercise import Refused
 from labkit.course.exercises.build_on_it import garbage, take_over
 from labkit.course.lessons import check
-from labkit.course.runs.broken_runs import InLanes
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.uses.edit_log import CREATE, PUBLISH, READ, RECOVER, REPLAY, TAKE_OVER
 from labkit.course.runs.uses.offset_store import newest
 from labkit.course.runs.uses.snapshot_store import removable
@@ -57,7 +57,7 @@ def test_a_wrong_order_of_a_take_over_is_refused_for_its_reason(
     with pytest.raises(Refused, match=reason) as refused:
         take_over(list(order))
     if reason != TOO_EARLY:
-        assert isinstance(refused.value.counterexample, InLanes)
+        assert isinstance(refused.value.counterexample, SpaceTimeCounterexample)
         assert "answered mkdir" in str(refused.value.counterexample)
         # The log has several ledgers; the lost edit is in the first.
         assert "diagram of ledger 0" in repr(refused.value.counterexample.view())
@@ -85,4 +85,4 @@ def test_a_largest_offset_is_refused_with_the_run_in_which_a_group_goes_back() -
 def test_what_is_collected_wrongly_is_shown_in_a_run(name: str) -> None:
     with pytest.raises(Refused) as refused:
         garbage(WRONG[GARBAGE][name])
-    assert isinstance(refused.value.counterexample, RunFound)
+    assert isinstance(refused.value.counterexample, RunCounterexample)

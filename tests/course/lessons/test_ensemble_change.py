@@ -10,7 +10,7 @@ from labkit.course.exercises.ensemble_change import (
     new_ensemble,
 )
 from labkit.course.lessons import check
-from labkit.course.runs.broken_runs import InLanes, lost_entries
+from labkit.course.runs.broken_runs import SpaceTimeCounterexample, lost_entries
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -48,7 +48,11 @@ def test_each_scenario_makes_the_real_writer_change_its_ensemble(scenario: Scena
         (lambda lac, failed, lap: failed, "every entry that is not confirmed", "WriteSetIsRight"),
         (lambda lac, failed, lap: lap + 1, "every entry that is not confirmed", "none of b0, b1"),
         (lambda lac, failed, lap: lap, "every entry that is not confirmed", "none of b0, b1"),
-        (lambda lac, failed, lap: lac, "behind LastAddConfirmed", "first_entry(-1, 0, 2) is -1"),
+        (
+            lambda lac, failed, lap: lac,
+            "behind LastAddConfirmed",
+            "first_entry(-1, 0, 2).\n  It said -1",
+        ),
         (lambda lac, failed, lap: 0, "behind LastAddConfirmed", "is on 1 of b0, b3"),
     ],
     ids=["failed entry", "next entry", "last pushed", "last confirmed", "always 0"],
@@ -119,7 +123,7 @@ def test_a_wrong_new_ensemble_is_refused(
 
 def test_a_run_that_broke_a_promise_is_shown_in_lanes_with_the_place_marked() -> None:
     card = check(FIRST, lambda lac, failed, lap: lap + 1)
-    assert isinstance(card.counterexample, InLanes)
+    assert isinstance(card.counterexample, SpaceTimeCounterexample)
     view = card.counterexample.view()
     assert isinstance(view, SpaceTime)
     assert repr(view).endswith("broken: AcknowledgedIsDurable")

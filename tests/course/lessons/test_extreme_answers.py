@@ -12,7 +12,7 @@ import pytest
 from labkit.course import exercises
 from labkit.course.checking.check import card_of
 from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
-from labkit.course.checking.forked_check import apart
+from labkit.course.checking.forked_check import in_forked_copy
 
 _WALL_S = 30.0
 """Far more than a trial takes on a busy machine; it ends one that does not stop."""
@@ -67,7 +67,7 @@ def test_a_trial_refuses_extreme_values_with_little_time_and_memory(exercise: Ex
     names = ", ".join(signature(exercise.like).parameters)
     for extreme in _extremes(get_type_hints(exercise.like)["return"]):
         answer = eval(f"lambda {names}: extreme", {"extreme": extreme, "__name__": "__main__"})
-        told = apart(partial(_outcome, exercise), answer, _WALL_S, wall_s=_WALL_S)
+        told = in_forked_copy(partial(_outcome, exercise), answer, _WALL_S, wall_s=_WALL_S)
         assert told == "refused", (told, repr(extreme)[:60])
 
 

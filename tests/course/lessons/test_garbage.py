@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 
+from labkit.course.checking.cases import WrongAnswer
 from labkit.course.exercises.garbage import (
     COPY,
     FLUSH,
@@ -13,12 +14,11 @@ from labkit.course.exercises.garbage import (
     STEPS,
     SYNC,
     AskExisting,
-    Choice,
     ListStored,
     ledgers_to_drop,
 )
 from labkit.course.lessons import check
-from labkit.course.runs.trial import CrashFound
+from labkit.course.runs.trial import CrashCounterexample
 from labkit.system.metadata.store import MetadataError
 from labkit.system.storage.garbage import EntryLogMetadata, logs_to_compact
 from tests.repeat import repeated_cases
@@ -126,7 +126,7 @@ def test_a_wrong_choice_of_logs_is_refused(
     card = check(WORTH, answer)
     assert not card.passed
     assert reason in card.message
-    assert isinstance(card.counterexample, Choice)
+    assert isinstance(card.counterexample, WrongAnswer)
     assert "<img" in card._repr_html_()
 
 
@@ -155,7 +155,7 @@ def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reaso
     card = check(COMPACTION, list(order))
     assert not card.passed
     assert reason in card.message
-    assert isinstance(card.counterexample, CrashFound)
+    assert isinstance(card.counterexample, CrashCounterexample)
     assert "gone: entry" in str(card.counterexample)
 
 

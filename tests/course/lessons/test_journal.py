@@ -7,7 +7,7 @@ import pytest
 
 from labkit.course.exercises.journal import records_of, removable_journals
 from labkit.course.lessons import check
-from labkit.course.runs.trial import CrashFound
+from labkit.course.runs.trial import CrashCounterexample
 from labkit.system.storage.journal import padding
 from tests.repeat import repeated_cases
 
@@ -79,7 +79,7 @@ def test_wrong_padding_is_refused(answer: Callable[[int, int], bytes], reason: s
 
 def test_padding_that_replay_takes_for_the_end_loses_an_acknowledged_entry() -> None:
     found = check("journal.padding", zeros_only).counterexample
-    assert isinstance(found, CrashFound)
+    assert isinstance(found, CrashCounterexample)
     assert found.smallest.cell.verdict == "lost"
     assert str(found.smallest.cell) == "acknowledged and gone: entry 1 of ledger 5"
 
@@ -214,7 +214,7 @@ def test_wrong_trimming_is_refused(
 
 def test_removing_the_marked_journal_keeps_the_bookie_from_starting() -> None:
     found = check("journal.removable", also_the_marked).counterexample
-    assert isinstance(found, CrashFound)
+    assert isinstance(found, CrashCounterexample)
     assert found.smallest.cell.verdict == "refused"
     assert "is missing" in found.smallest.cell.error
 

@@ -44,11 +44,15 @@ def test_right_answers_pass() -> None:
                 "every record from the mark on",
                 "entry 2",
             ),
-            (lambda mark, record: True, "leave out what lies before the mark", "LogMark(1, 512)"),
+            (
+                lambda mark, record: True,
+                "leave out what lies before the mark",
+                "file_id=1, offset=0))",
+            ),
             (
                 lambda mark, record: record.file_id >= mark.file_id,
                 "leave out what lies before the mark",
-                "LogMark(1, 512)",
+                "(LogMark(file_id=1, offset=512), LogMark(file_id=1, offset=0))",
             ),
         ],
         once=3,

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from labkit.course.exercises.quorums import Answers, covered, is_lost, write_set
+from labkit.course.checking.cases import WrongAnswer
+from labkit.course.exercises.quorums import covered, is_lost, write_set
 from labkit.course.lessons import check
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 
 WRITE_SET, COVERAGE, LOST = "quorums.write_set", "quorums.coverage", "quorums.lost"
 
@@ -58,11 +59,15 @@ def test_a_wrong_write_set_is_refused(
         (
             lambda known, e, qw, qa: len(known) >= qa,
             "not enough",
-            "Entry 1 may have been acknowledged by b1 alone",
+            "Entry 0 may have been acknowledged by b0 alone",
         ),
         (lambda known, e, qw, qa: e - len(known) < qa, "are enough", "The reader gave up"),
         (lambda known, e, qw, qa: len(known) == e, "are enough", "The reader gave up"),
-        (lambda known, e, qw, qa: False, "are enough", "is_covered({0, 1, 2}, 3, 3, 2) is False"),
+        (
+            lambda known, e, qw, qa: False,
+            "are enough",
+            "covered({0, 1, 2}, 3, 3, 2).\n  It said False",
+        ),
     ],
     ids=["any answer", "one too few", "Qa answers", "no stripes", "all", "never"],
 )
@@ -117,6 +122,7 @@ def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
     card = check(LOST, lambda denied, silent, qw, qa: denied >= 1)
     assert str(card.asked) == (
         "Your function was asked is_lost(1, 0, 3, 2).\n  It said True; right is False."
+        " 2 of 3 did not deny it, and 2 are enough to acknowledge it."
     )
     assert str(card.asked) in repr(card)
     assert "It said True; right is False." in card._repr_html_()
@@ -131,7 +137,7 @@ def test_the_call_that_is_shown_breaks_the_rule_that_the_run_broke() -> None:
 
 def test_a_refused_run_can_be_looked_at() -> None:
     found = check(LOST, lambda denied, silent, qw, qa: denied >= 1).counterexample
-    assert isinstance(found, RunFound)
+    assert isinstance(found, RunCounterexample)
     assert found.verdict.seq in {event.seq for event in found.trace.events}
 
 
@@ -142,5 +148,5 @@ def test_an_error_inside_the_simulated_world_is_the_learners_own() -> None:
 
 def test_a_set_of_answers_is_drawn_with_the_silent_bookies_failing() -> None:
     found = check(COVERAGE, lambda known, e, qw, qa: len(known) >= qa).counterexample
-    assert isinstance(found, Answers)
-    assert repr(found.view()).startswith("Stripes: E=2 Qw=1 Qa=1, 2 entries; failed: b1")
+    assert isinstance(found, WrongAnswer)
+    assert repr(found.view()).startswith("Stripes: E=2 Qw=1 Qa=1, 2 entries; failed: b0")

@@ -61,7 +61,7 @@ def test_the_real_recovery_keeps_every_promise_in_each_scenario(scenario: Scenar
             "only what is certainly confirmed",
             "is on 0 of",
         ),
-        (lambda reported, first: first - 1, "costs time", "is -1"),
+        (lambda reported, first: first - 1, "costs time", "said -1"),
         (
             lambda reported, first: max(min(reported, default=-1), first - 1),
             "costs time",
@@ -70,8 +70,8 @@ def test_the_real_recovery_keeps_every_promise_in_each_scenario(scenario: Scenar
         (lambda reported, first: max([*reported[:1], first - 1]), "costs time", "start(["),
         (lambda reported, first: max(reported), "ValueError", "None"),
         (lambda reported, first: -1, "last segment began", "WriteSetIsRight"),
-        (lambda reported, first: -5, "stands for no entry", "is -5"),
-        (lambda reported, first: 10**9, "only what is certainly confirmed", "is 1000000000"),
+        (lambda reported, first: -5, "stands for no entry", "said -5"),
+        (lambda reported, first: 10**9, "only what is certainly confirmed", "said 1000000000"),
     ],
     ids=[
         "told only",

@@ -8,9 +8,9 @@ import pytest
 
 from labkit.course.exercises.repair import missing_places
 from labkit.course.lessons import check
-from labkit.course.runs.broken_repairs import InRecovery
+from labkit.course.runs.broken_runs import RepairCounterexample
 from labkit.course.runs.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.autorecovery.lost_bookies import when_to_audit
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from tests.repeat import repeated_cases
@@ -69,7 +69,7 @@ def test_a_time_that_has_passed_means_now() -> None:
                 now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
             ),
             "No bookie missing: no audit",
-            "it should be None",
+            "right is None",
         ),
     ],
     ids=["at once", "one by one", "from now on", "never", "twice the delay", "without a reason"],
@@ -127,12 +127,12 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
                     else missing_places(ensemble, registered, failures)
                 ),
                 "and nothing else",
-                "it should be",
+                "right is",
             ),
             (
                 lambda ensemble, registered, failures: [*range(len(ensemble))],
                 "and nothing else",
-                "it should be []",
+                "right is []",
             ),
         ],
         once=3,
@@ -174,7 +174,7 @@ def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
     assert not card.passed
     assert reason in card.message
     assert shown in str(card.counterexample)
-    assert isinstance(card.counterexample, InRecovery)
+    assert isinstance(card.counterexample, RepairCounterexample)
     view = card.counterexample.view()
     assert isinstance(view, RecoveryProgress)
     assert view.acts() == ()  # There is no variant "yours" outside the check.
@@ -196,7 +196,7 @@ def test_a_run_whose_picture_would_not_tell_is_shown_in_the_timeline() -> None:
             if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
         ],
     )
-    assert isinstance(card.counterexample, RunFound)
+    assert isinstance(card.counterexample, RunCounterexample)
 
 
 @pytest.mark.parametrize("answer", [[STORE], [*STEPS, STORE], "store", 7])

@@ -4,8 +4,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from labkit.course.checking.card import Card, Outcome
-from labkit.course.runs.timeline import RunFound, forked, timeline
+from labkit.course.checking.card import Card, CardState
+from labkit.course.runs.timeline import RunCounterexample, forked, timeline
 from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import broken, check_all
 from labkit.views.widgets.timeline.steps import OTHER, first_difference, steps_of
@@ -151,8 +151,8 @@ def test_bare_events_can_be_opened_but_not_forked(quiet: Trace) -> None:
 
 def test_a_card_shows_the_run_that_was_found_under_it() -> None:
     trace = run(TOO_EARLY)
-    found = RunFound(trace, broken(check_all(trace))[0])
-    card = Card("break.it", Outcome.REFUSED, "The rule.", found)
+    found = RunCounterexample(trace, broken(check_all(trace))[0])
+    card = Card("break.it", CardState.REFUSED, "The rule.", found)
     InteractiveShell.instance()
     with capture_output() as shown:
         card._ipython_display_()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.trial import CrashFound
+from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.bookie.inside import crashes
 from labkit.course.workshop.files import load
@@ -203,7 +203,7 @@ def test_a_wrong_order_is_refused_with_the_crash_that_loses_an_entry(
 ) -> None:
     with pytest.raises(Refused, match=LOST) as refusal:
         crashes(wrong(tmp_path, key))
-    assert isinstance(refusal.value.counterexample, CrashFound)
+    assert isinstance(refusal.value.counterexample, CrashCounterexample)
 
 
 @pytest.mark.parametrize("key", keys(FIGURE), ids=str)

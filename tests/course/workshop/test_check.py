@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from labkit.cli.main import main
-from labkit.course.checking.card import Outcome
+from labkit.course.checking.card import CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.workshop import begin, check, step
 from labkit.course.workshop.step import TRACKS, NoSuchStepError, track
@@ -16,7 +16,7 @@ from tests.course.workshop.wrong import with_changes
 
 def test_the_first_check_makes_the_file_and_is_open_with_the_red_test(tmp_path: Path) -> None:
     card = check("bookie", 1, tmp_path / "mybookie.py")
-    assert card.outcome is Outcome.OPEN
+    assert card.outcome is CardState.OPEN
     assert "is new" in card.message
     assert "assert journal.append" in card.message
     assert (tmp_path / "mybookie.py").read_text() == track("bookie").skeleton.read_text()

@@ -12,7 +12,7 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.timeline import LiveRunFound
+from labkit.course.runs.timeline import LiveRunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client.process import InputError, lines_of_input
 from labkit.course.workshop.client.running import start_program
@@ -167,7 +167,7 @@ def test_a_wrong_client_is_refused_in_a_live_cluster_with_what_happened(
     with pytest.raises(Refused, match=reason) as refused:
         serves_a_cluster(learner)
     found = refused.value.counterexample
-    assert isinstance(found, LiveRunFound)
+    assert isinstance(found, LiveRunCounterexample)
     assert "ledger.created" in {event.kind for event in found.verdict.lineage}
     assert isinstance(found.view(), TimelineView)
 

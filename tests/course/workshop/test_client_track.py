@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.timeline import RunFound
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client import api
 from labkit.course.workshop.client.reading import answers_decide
@@ -306,7 +306,7 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
     with pytest.raises(Refused) as refused:
         track("client").step(1).worlds[-1](learner)
     found = refused.value.counterexample
-    assert isinstance(found, RunFound)
+    assert isinstance(found, RunCounterexample)
     # The storm has a seed; a run made smaller names the decisions that it needs.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"

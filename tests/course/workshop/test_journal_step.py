@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.timeline import RunFound
-from labkit.course.runs.trial import CrashFound
+from labkit.course.runs.timeline import RunCounterexample
+from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
 from labkit.course.workshop.files import load
@@ -67,10 +67,10 @@ def test_the_solution_passes_under_seeds_and_reaches_the_figure() -> None:
     assert "No promise broke in 20 storms" in card.message
 
 
-WORLDS: dict[str, tuple[Trial, type[CrashFound] | type[RunFound]]] = {
-    "every crash": (crashes, CrashFound),
-    "every order": (orders, RunFound),
-    "storms": (storms, RunFound),
+WORLDS: dict[str, tuple[Trial, type[CrashCounterexample] | type[RunCounterexample]]] = {
+    "every crash": (crashes, CrashCounterexample),
+    "every order": (orders, RunCounterexample),
+    "storms": (storms, RunCounterexample),
 }
 
 

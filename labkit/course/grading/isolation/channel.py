@@ -24,7 +24,7 @@ class ChannelError(Exception):
     """The other process ended, was too slow, or sent something that is not a message."""
 
 
-class Channel:
+class PipeChannel:
     """One end: pipes to receive from and to send to (-1: none), and the largest messages."""
 
     def __init__(self, incoming: int, outgoing: int, most_in: int, most_out: int) -> None:

@@ -28,7 +28,7 @@ import labkit.course.lessons
 import labkit.system.model.errors
 from labkit.course.checking.exercise import plain
 from labkit.course.grading.blocked_answers import withhold
-from labkit.course.grading.isolation.channel import Channel, ChannelError
+from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.slices import needed
 from labkit.course.grading.values import packed, unpacked
 
@@ -45,7 +45,7 @@ class CellTooLongError(BaseException):
 class Inside:
     """The answers of one submission, and calls of them."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: PipeChannel) -> None:
         self._channel = channel
         self._answers: dict[str, Any] = {}
         self._call: Callable[..., Any] = lambda answer, arguments: answer(*arguments)
@@ -203,7 +203,7 @@ def main() -> None:
     megabytes, processes, open_files, cell_s, user = map(int, sys.argv[1:6])
     has_spark = sys.argv[6:] == ["spark"]
     _limit(megabytes, processes, open_files, user, has_spark)
-    channel = Channel(os.dup(0), os.dup(1), most_in=MOST_ASKED, most_out=MOST_SAID)
+    channel = PipeChannel(os.dup(0), os.dup(1), most_in=MOST_ASKED, most_out=MOST_SAID)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from labkit.course.checking.exercise import RaisedThereError
-from labkit.course.grading.isolation.channel import Channel, ChannelError
+from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.inside import MOST_ASKED, MOST_SAID
 from labkit.course.grading.isolation.sandbox import Limits, pipes, started
 from labkit.course.grading.values import CannotCrossError, packed, unpacked
@@ -122,7 +122,7 @@ class Border:
             until = time.monotonic() + limits.load_s
             process = stack.enter_context(started(limits, is_shut_in))
             writer, reader, errors = pipes(process)
-            self._channel = Channel(
+            self._channel = PipeChannel(
                 reader.fileno(), writer.fileno(), most_in=MOST_SAID, most_out=MOST_ASKED
             )
             try:

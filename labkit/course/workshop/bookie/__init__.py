@@ -3,11 +3,9 @@
     skeleton        what the learner's file begins as: the contract of each part
     track           the steps in their order
     steps/          the seven steps
-    journal_part    the learner's journal as labkit sees it
-    memtable_part, entry_log_part, index_part, checkpoint_part, replay_part     the other parts
     process         the learner's store as a process: `labkit bookie --store mybookie.py`
     served          what step 7 tries: SIGKILL, a restart, and the files that are left
-    store           labkit's store with the learner's parts
+    store           the learner's parts as labkit sees them, and labkit's store with them
     inside          crashes, orders and storms, the same for every step
     solution        passes every step; only tests and the solutions notebook use it
 

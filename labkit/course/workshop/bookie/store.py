@@ -1,20 +1,433 @@
 """The learner's store: `LedgerStore` with the learner's parts in the place of labkit's.
 
-A module `..._part` shows a part as labkit sees it: a class of labkit's, whose work an object of the
-learner's does.
+For each step a class of labkit's whose work an object of the learner's does; then `store_of`, which
+puts those together that are written.
 """
 
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from labkit.course.workshop.bookie.checkpoint_part import CheckpointingStore, mark_functions
-from labkit.course.workshop.bookie.entry_log_part import LearnersEntryLogger
-from labkit.course.workshop.bookie.index_part import LearnersIndex
-from labkit.course.workshop.bookie.journal_part import LearnersJournal
-from labkit.course.workshop.bookie.memtable_part import LearnersMemtable
-from labkit.course.workshop.bookie.replay_part import ReplayingStore
-from labkit.course.workshop.learner import Learner
+from labkit.course.workshop.learner import Learner, Yours
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.disk import Disk, File
+from labkit.system.storage.entry_log import EntryLogger, OpenLog, location_of, log_name
+from labkit.system.storage.flush_events import WrittenEntry, record_flush
 from labkit.system.storage.index.ledger_cache import LedgerCache
-from labkit.system.storage.store import LedgerStore
+from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
+from labkit.system.storage.index.ledger_index import (
+    IndexHeader,
+    LedgerIndex,
+    WrittenIndex,
+    index_path,
+)
+from labkit.system.storage.journal import VERSION as JOURNAL_VERSION
+from labkit.system.storage.journal import Journal, JournalGroup, journal_ids
+from labkit.system.storage.log_mark import START, LogMark
+from labkit.system.storage.memtable import LedgerEntries, Memtable
+from labkit.system.storage.store import Checkpoint, LedgerStore
+
+# Step 1: a journal whose file the learner's `Journal` writes
+
+
+class LearnersJournal(Journal):
+    """The journal of one directory: one file of the learner's for each process.
+
+    A file does not end before its process does, however long it gets.
+    """
+
+    learner: Learner
+
+    def __init__(
+        self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
+    ) -> None:
+        self.synced = synced
+        self.version = JOURNAL_VERSION
+        existing = journal_ids(disk)
+        self.file_id = existing[-1] + 1 if existing else first_file_id
+        self.directory = disk
+        self.backup_count = config.journal_max_backups
+        self.group_size = self.record_count = 0
+        self.yours = self.learner.make("Journal", disk, self.file_id)
+
+    def append(self, *records: bytes) -> LogMark:
+        offsets: list[int] = [self.yours.call("append", int, record) for record in records]
+        self.group_size += sum(LENGTH_SIZE + len(record) for record in records)
+        self.record_count += len(records)
+        return LogMark(self.file_id, offsets[0])
+
+    @property
+    def group_bytes(self) -> int:
+        return self.group_size
+
+    @property
+    def group_records(self) -> int:
+        return self.record_count
+
+    def seal(self) -> JournalGroup | None:
+        sealed = self.yours.call("seal", tuple | None)
+        self.group_size = self.record_count = 0
+        if sealed is None:
+            return None
+        offset, data = sealed
+        end = LogMark(self.file_id, offset + len(data))
+        return JournalGroup(self.file_id, offset, [data], b"", end, ends_file=False)
+
+    def put(self, group: JournalGroup) -> None:
+        # All of the group's records, with the lengths and the padding that the learner gave them.
+        (data,) = group.records
+        self.yours.call("write", object, group.offset, data)
+
+    def sync(self) -> None:
+        """The learner's `write` has synced already."""
+
+    def trim(self, mark: LogMark) -> None:
+        old = [file_id for file_id in journal_ids(self.directory) if file_id < mark.file_id]
+        for file_id in old[: max(0, len(old) - self.backup_count)]:
+            self.directory.remove(f"current/{LogMark(file_id, 0).file_name}")
+
+    def close(self) -> None:
+        """The learner's file is closed with its process."""
+
+
+# Step 2: a memtable whose entries the learner's `Memtable` keeps
+
+
+class LearnersMemtable(Memtable):
+    """Entries that wait for a flush.  It keeps them until it is dropped as a whole."""
+
+    learner: Learner
+
+    def __init__(self) -> None:
+        self.size_bytes = self.entry_count = 0
+        self.yours = self.learner.make("Memtable")
+
+    def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
+        self.yours.call("put", object, ledger_id, entry_id, data)
+        self.size_bytes = self.yours.call("size_bytes", int)
+        self.entry_count += 1
+
+    def get(self, ledger_id: int, entry_id: int) -> bytes | None:
+        found: bytes | None = self.yours.call("get", bytes | None, ledger_id, entry_id)
+        return found
+
+    def last_entry_id(self, ledger_id: int) -> int:
+        last: int = self.yours.call("last_entry_id", int, ledger_id)
+        return last
+
+    def entry_ids(self, ledger_id: int) -> list[int]:
+        return [entry_id for ledger, entry_id, _ in self if ledger == ledger_id]
+
+    def remove(self, runs: Iterable[LedgerEntries]) -> None:
+        """They go with the whole memtable."""
+
+    def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
+        return iter(self.yours.call("entries", list[tuple[int, int, bytes]]))
+
+
+# Step 3: logs that the learner's `EntryLog` writes and `read_entry` reads
+
+
+class LearnersLog(OpenLog):
+    """A log that is being written.  It ends without a ledgers map, and readers scan it instead."""
+
+    def __init__(self, learner: Learner, log_id: int, file: File) -> None:
+        self.log_id = log_id
+        self.file = file
+        self.is_synced = False
+        self.yours = learner.make("EntryLog", file)
+        self.end = self.yours.call("size", int)
+
+    def append(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
+        places = [location_of(self.log_id, self.yours.call("append", int, e)) for e in entries]
+        self.end = self.yours.call("size", int)
+        return places
+
+    def append_ledgers_map(self) -> None:
+        """None is written."""
+
+    def sync(self) -> None:
+        self.yours.call("sync", object)
+        self.is_synced = True
+
+
+class LearnersEntryLogger(EntryLogger):
+    """All entry logs of the bookie."""
+
+    learner: Learner
+
+    def open_log(self, file: File, log_id: int) -> OpenLog:
+        return LearnersLog(self.learner, log_id, file)
+
+    def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
+        log_id, offset = location >> 32, location & 0xFFFFFFFF
+        disk, name = self.disk_of(log_id), f"current/{log_name(log_id)}"
+        file = disk.open(name)
+        wanted = file, offset, ledger_id, entry_id
+        data: bytes | None = self.learner.call("read_entry", bytes | None, *wanted)
+        file.close()
+        if data is None:
+            raise StorageDamagedException(
+                f"entry log {disk.path(name)}, offset {offset}: entry {entry_id} of ledger"
+                f" {ledger_id} should lie here and does not"
+            )
+        return data
+
+    def read_all(
+        self, locations: Sequence[int], ledger_id: int, first: int, room: int
+    ) -> tuple[list[bytes], int]:
+        """None at a time: each is read by `read`."""
+        return [], 0
+
+
+# Step 4: a ledger's index whose locations the learner's `Index` keeps
+
+
+UNREADABLE = (ValueError, struct.error)
+"""What `load` raises for a header that makes no sense."""
+
+
+class LearnersIndex(LedgerIndex):
+    """One ledger.  Its flush is the learner's, from the first write to the last name."""
+
+    learner: Learner
+
+    def __init__(self, ledger_id: int, header: IndexHeader, disk: Disk, page_size: int) -> None:
+        self.begin(ledger_id, disk, page_size)
+        self.yours = self.learner.make("Index", disk, index_path(ledger_id), header.master_key)
+        if header.fenced:
+            self.yours.set("fenced", True)
+
+    @classmethod
+    def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LearnersIndex":
+        index = cls.__new__(cls)
+        index.begin(ledger_id, disk, page_size)
+        path = index_path(ledger_id)
+        load = cls.learner.part("Index").load
+        try:
+            index.yours = Yours(
+                cls.learner,
+                cls.learner.checked("Index.load", load, object, (disk, path), UNREADABLE),
+            )
+        except UNREADABLE as error:
+            words = f"index {disk.path(path)}: unreadable header ({error})"
+            raise StorageDamagedException(words) from None
+        return index
+
+    def begin(self, ledger_id: int, disk: Disk, page_size: int) -> None:
+        """Set what labkit itself keeps of an index."""
+        self.ledger_id, self.disk, self.page_size = ledger_id, disk, page_size
+
+    @property
+    def header(self) -> IndexHeader:
+        key, lac = self.yours.get("master_key"), self.yours.get("explicit_lac")
+        return IndexHeader(key, bool(self.yours.get("fenced")), lac)
+
+    @header.setter
+    def header(self, header: IndexHeader) -> None:
+        before = self.header
+        if header.fenced != before.fenced:
+            self.yours.set("fenced", header.fenced)
+        if header.explicit_lac != before.explicit_lac:
+            self.yours.set("explicit_lac", header.explicit_lac)
+
+    @property
+    def changed_page_count(self) -> int:
+        return 0
+
+    def mark_unsynced(self) -> None:
+        """The first flush after `load` makes durable what an earlier process may have left."""
+
+    def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
+        for entry_id, location in zip(entry_ids, locations, strict=True):
+            self.yours.call("set_location", object, entry_id, location)
+
+    def location(self, entry_id: int) -> int:
+        found: int = self.yours.call("location", int, entry_id)
+        return found
+
+    def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
+        return [self.location(entry_id)]
+
+    def locations(self) -> Iterator[tuple[int, int]]:
+        return iter(self.yours.call("locations", list[tuple[int, int]]))
+
+    def last_entry_id(self) -> int:
+        return max((entry_id for entry_id, _ in self.locations()), default=-1)
+
+    def write(self) -> WrittenIndex | None:
+        self.yours.call("flush", object)
+        return None
+
+    def forget_file(self) -> None:
+        """The learner's index opens its file when it needs it."""
+
+    def close(self) -> None:
+        """The same."""
+
+
+# Step 5: a store whose checkpoints the learner's `Checkpoint` makes
+
+
+class Flushing:
+    """The bookie as the learner's checkpoint sees it."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self._sizes: dict[int, int] = {}
+        self._written: list[WrittenEntry] = []
+
+    def synced(self) -> tuple[int, int]:
+        """Journal file and offset up to which records are durable now."""
+        file_id, offset = self._store.journals[0].synced
+        return file_id, offset
+
+    def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
+        """(ledger id, entry id, entry) in the order of the entry log; adds go on into an empty
+        memtable.  Reads find the entries until the checkpoint has ended.
+        """
+        return list(LedgerStore.begin_checkpoint(self._store).memtable)
+
+    def append(self, ledger_id: int, entry: bytes) -> int:
+        """Put an entry into the entry log, not synced; returns its location."""
+        [location] = self._store.entry_logger.append(ledger_id, [entry])
+        self._sizes[location] = len(entry)
+        return location
+
+    def sync_entry_log(self) -> None:
+        """Make durable what was appended."""
+        self._store.entry_logger.sync()
+
+    def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
+        """Put a location into the ledger's index, in memory."""
+        self._store.ledgers.set_locations(ledger_id, (entry_id,), (location,))
+        size = self._sizes.get(location, 0)
+        self._written.append(WrittenEntry(ledger_id, entry_id, location, size))
+
+    def flush_indexes(self) -> None:
+        """Make all indexes durable."""
+        self._store.ledgers.flush()
+        record_flush(self._store.recorder, self._written)
+        self._written = []
+
+    def move_mark(self, file_id: int, offset: int) -> None:
+        """Persist LastLogMark in every ledger directory, with your `write_last_mark`."""
+        mark = LogMark(file_id, offset)
+        if mark != START:
+            self._store.persist_marks((mark,))
+
+    def remove_journals(self, file_id: int) -> None:
+        """Remove the journal files before that one, except the configured backups."""
+        self._store.journals[0].trim(LogMark(file_id, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class LearnersCheckpoint(Checkpoint):
+    """A checkpoint under way, and the learner's object that makes it."""
+
+    yours: Yours
+    bookie: Flushing
+
+
+class CheckpointingStore(LedgerStore):
+    """A store with one journal whose checkpoints are the learner's."""
+
+    learner: Learner
+
+    def begin_checkpoint(self) -> Checkpoint:
+        bookie = Flushing(self)
+        yours = self.learner.make("Checkpoint", bookie)
+        marks = tuple(journal.synced for journal in self.journals)
+        return LearnersCheckpoint(marks, self.flushing or self.memtable, yours, bookie)
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        assert isinstance(checkpoint, LearnersCheckpoint)
+        checkpoint.yours.call("flush", object, checkpoint.bookie)
+
+
+def mark_functions(learner: Learner) -> dict[str, object]:
+    """The learner's functions for lastMark, as a store's attributes."""
+
+    def read_last_mark(disk: Disk, name: str) -> LogMark:
+        return LogMark(*learner.call("read_last_mark", tuple, disk))
+
+    def write_last_mark(disk: Disk, mark: LogMark, name: str) -> None:
+        learner.call("write_last_mark", object, disk, *mark)
+
+    return {
+        "read_last_mark": staticmethod(read_last_mark),
+        "write_last_mark": staticmethod(write_last_mark),
+    }
+
+
+# Step 6: a store whose journal the learner's `replay` reads at its start
+
+
+class Replaying:
+    """The bookie as the learner's replay sees it."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self.record_count = 0
+
+    def journal_ids(self, disk: Disk) -> list[int]:
+        """The ids of the journal files that there are, oldest first."""
+        return journal_ids(disk)
+
+    def has_ledger(self, ledger_id: int) -> bool:
+        """Whether there is an index of the ledger, or it was created since."""
+        return self._store.ledgers.get(ledger_id) is not None
+
+    def create_ledger(self, ledger_id: int, master_key: bytes) -> None:
+        """Make the ledger again that the journal's key record names."""
+        self._store.ledgers.create(ledger_id, master_key)
+
+    def put(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
+        """Put an entry into the memtable again, unless index and entry log have it."""
+        ledger = self._ledger(ledger_id)
+        if not self._store.is_stored(ledger, entry_id):
+            self._store.memtable.put(ledger_id, entry_id, entry)
+
+    def fence(self, ledger_id: int) -> None:
+        """Fence the ledger again."""
+        self._ledger(ledger_id).fence()
+
+    def set_explicit_lac(self, ledger_id: int, body: bytes) -> None:
+        """Keep an explicit LAC again."""
+        self._ledger(ledger_id).set_explicit_lac(body)
+
+    def _ledger(self, ledger_id: int) -> LedgerDescriptor:
+        ledger = self._store.ledgers.get(ledger_id)
+        if ledger is None:
+            raise ValueError(f"there is no ledger {ledger_id}: create_ledger comes first")
+        ledger.index.mark_unsynced()
+        self.record_count += 1
+        return ledger
+
+
+class ReplayingStore(LedgerStore):
+    """A store that starts with the learner's replay."""
+
+    learner: Learner
+
+    def replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        bookie = Replaying(self)
+        end = LogMark(*self.learner.call("replay", tuple, bookie, disk, *mark))
+        if end != mark or bookie.record_count:
+            self.recorder.record(
+                "journal.replayed",
+                file=end.file_name,
+                offset=end.offset,
+                size=bookie.record_count,
+            )
+        return end
+
+
+# The store
+
 
 T = TypeVar("T")
 

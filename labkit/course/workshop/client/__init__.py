@@ -13,7 +13,6 @@
     process         the program as a process: `labkit client`
     running         such a process seen from outside: its lines, SIGSTOP, its end
     served          what step 7 tries in a live cluster: SIGKILL, a take-over, other readers
-    cost            what the program costs beside labkit's client
     solution        passes every step; only tests and the solutions notebook use it
 
 The learner's client never meets labkit's internals.  The nodes that it does not play use labkit's

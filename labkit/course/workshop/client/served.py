@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.runs.timeline import LiveRunFound
+from labkit.course.runs.timeline import LiveRunCounterexample
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.process import PATIENT
 from labkit.course.workshop.client.program import Program, Sizes
@@ -295,7 +295,7 @@ def _lines(first: int, end: int) -> bytes:
     return b"".join(_line(number) + b"\n" for number in range(first, end))
 
 
-def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunFound:
+def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunCounterexample:
     """The live run, opened at the last milestone of the ledger, with what led there."""
     of_nodes = ("node.killed", "node.paused", "node.resumed")
     seqs = [
@@ -306,4 +306,4 @@ def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunFound:
     reason = refused.message if refused.counterexample is None else str(refused.counterexample)
     last = seqs[-1] if seqs else -1
     verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, last, tuple(seqs))
-    return LiveRunFound(trace, explain(verdict, trace.events))
+    return LiveRunCounterexample(trace, explain(verdict, trace.events))

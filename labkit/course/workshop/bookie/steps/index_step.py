@@ -5,9 +5,8 @@ from functools import partial
 
 from labkit.course.checking.draw import Draw
 from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.bookie.index_part import LearnersIndex
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
-from labkit.course.workshop.bookie.store import bound
+from labkit.course.workshop.bookie.store import LearnersIndex, bound
 from labkit.course.workshop.generated_cases import Problem, try_drawn
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, RedTest, Step

@@ -1,12 +1,11 @@
 """Step 6: replay."""
 
-from labkit.course.checking.draw import drawn, smallest
+from functools import partial
+
 from labkit.course.checking.exercise import Refused
-from labkit.course.exercises.generated.storage import journal as drawn_journal
-from labkit.course.exercises.journal import TailCase, records_of
+from labkit.course.exercises.journal import RECORD_CASES
 from labkit.course.workshop.bookie.inside import crashes, orders, storms
-from labkit.course.workshop.bookie.replay_part import Replaying
-from labkit.course.workshop.bookie.store import store_of
+from labkit.course.workshop.bookie.store import Replaying, store_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Figure, RedTest, Step
 from labkit.system.model.errors import StorageDamagedException
@@ -15,7 +14,6 @@ from labkit.system.trace.recorder import Row
 from labkit.worlds.sim.machine.disk import Fuse, SimDisk
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
-_CASES = 300
 _FLUSHED, _LATER = 40, 8
 
 
@@ -28,24 +26,11 @@ def _red(learner: Learner) -> None:
 
 def every_whole_record_is_found(learner: Learner) -> str:
     """Replay gets every whole record; zeros and a torn tail end the file."""
-
-    def is_wrong(case: tuple[bytes, int]) -> bool:
-        found = learner.call("records", list[tuple[int, bytes]], *case)
-        return bool(found != records_of(*case))
-
-    for case, numbers in drawn(drawn_journal, _CASES):
-        if is_wrong(case):
-            data, start = smallest(drawn_journal, numbers, is_wrong)
-            found = learner.call("records", list[tuple[int, bytes]], data, start)
-            raise Refused(
-                "Every whole record counts, once and with all its bytes, and nothing else does.",
-                TailCase(len(data), start, _offsets(records_of(data, start)), _offsets(found)),
-            )
-    return f"Right for {_CASES} drawn journals, many of them torn."
-
-
-def _offsets(found: list[tuple[int, bytes]]) -> tuple[int, ...]:
-    return tuple(offset for offset, _ in found)
+    records = partial(learner.call, "records", list[tuple[int, bytes]])
+    wrong = RECORD_CASES.wrong(records, "records")
+    if wrong is not None:
+        raise Refused(*wrong)
+    return f"Right for {RECORD_CASES.count} drawn journals, many of them torn."
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
