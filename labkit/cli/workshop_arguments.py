@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from labkit.views.shell.arguments import PLACE
+from labkit.views.shell import ZOOKEEPER_PLACE
 
 
 def add_client(
@@ -15,7 +15,7 @@ def add_client(
     parser = verbs.add_parser("client", help="run the client that you build on a cluster")
     parser.add_argument("--file", type=Path, default=Path("myclient.py"), help="yours")
     parser.add_argument("--id", default="client", help="its name in the trace")
-    parser.add_argument("--zookeeper", required=True, help=PLACE)
+    parser.add_argument("--zookeeper", required=True, help=ZOOKEEPER_PLACE)
     uses = parser.add_subparsers(dest="use", required=True)
     write = uses.add_parser("write", help="make each line of the input an entry of a new ledger")
     write.add_argument("--sizes", default="3,2,2", help="E,Qw,Qa (default: 3,2,2)")
