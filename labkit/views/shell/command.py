@@ -135,6 +135,11 @@ def _as_plain(value: Any, *, with_data: bool) -> Any:
 
 def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
     """Yield the verb's results, and whether each is a JSON document of its own."""
+    if verb.on_files is None and arguments.zookeeper is None:
+        raise ShellError(
+            "name the cluster's metadata store: --zookeeper HOST:PORT, or"
+            " zk+null://HOST:PORT/ledgers"
+        )
     if verb.refuse and (reason := verb.refuse(arguments)):
         raise ShellError(reason)
     if verb.on_files is None or (verb.on_cluster and _names_only_cluster(verb, arguments)):
@@ -162,11 +167,6 @@ def _one_or_many(found: object) -> Iterator[tuple[object, bool]]:
 
 def _cluster_results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
     assert verb.on_cluster is not None, "a verb reads files or asks a cluster"
-    if arguments.zookeeper is None:
-        raise ShellError(
-            "name the cluster's metadata store: --zookeeper HOST:PORT, or"
-            " zk+null://HOST:PORT/ledgers"
-        )
     with asyncio.Runner() as runner:
         client, store = runner.run(_connect(parse_place(arguments.zookeeper)))
         try:

@@ -17,8 +17,8 @@ from labkit.system.trace.log import TraceLog
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.animated import animated
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.follower import COMMANDS, Cluster, Follower
-from labkit.views.widgets.run import Run, Source, beats_of, events_of
+from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
+from labkit.views.widgets.run import DisplayedRun, RunSource, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 
@@ -80,7 +80,7 @@ class PlayingView(SceneView):
     follower: Follower | None = None
     """Of a running cluster, until the view is closed."""
 
-    def __init__(self, source: Source | Cluster) -> None:
+    def __init__(self, source: RunSource | LiveCluster) -> None:
         self.forked_from: list[Forkable] = []
         """The runs of which the one shown is a fork, the first one first."""
         self._number = 0
@@ -94,7 +94,7 @@ class PlayingView(SceneView):
 
     # What each view defines
 
-    def picture(self, run: Run) -> Picture:
+    def picture(self, run: DisplayedRun) -> Picture:
         """A fresh picture of the run, before its first event."""
         raise NotImplementedError
 
@@ -178,9 +178,9 @@ class PlayingView(SceneView):
             self._trace: TraceLog = self._source.trace
             self.waiting: list[Event] = []
             """What happened since the last message to the browser."""
-            self.run = Run(list(self._trace.events), name=str(uuid4()))
+            self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
-            self.run = Run(events_of(self._source))
+            self.run = DisplayedRun(events_of(self._source))
         self._shoot_all()
 
     def open_beside(self, source: Any) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
-from labkit.system.model.layout import Field, Layout
+from labkit.system.model.layout import FieldKey, Layout
 from labkit.system.storage.xray import journal_spans
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.xray import XRay
-from labkit.views.widgets.xray.rows import Row, notes_of, rows_of, text_of
+from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
 from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.films import attributes_of
 
-HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
+HEAD = Layout("head", FieldKey("length", "i", "bytes"), FieldKey("ledger id", "q", "the ledger"))
 DATA = HEAD.struct.pack(8, 7)
 HEAD_PIECE = Piece("journal", "current/1.txn", 0, DATA, tuple(HEAD.spans(DATA)), len(DATA), 4)
 
@@ -29,23 +29,23 @@ def moments() -> dict[str, tuple[Piece, ...]]:
 
 
 def test_the_same_bytes_begin_a_row_in_every_piece() -> None:
-    assert list(rows_of(HEAD_PIECE, 8)) == [Row(0, 4, 4), Row(4, 0, 8)]
+    assert list(rows_of(HEAD_PIECE, 8)) == [ByteRow(0, 4, 4), ByteRow(4, 0, 8)]
 
 
 def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
-    layout = Layout("file", Field("magic", "4s", "M"), Field("padding", "508x", "zeros"))
+    layout = Layout("file", FieldKey("magic", "4s", "M"), FieldKey("padding", "508x", "zeros"))
     data = layout.struct.pack(b"BKLG")
     rows = list(rows_of(Piece("f", "f", 0, data, tuple(layout.spans(data)), 512), 16))
     assert rows == [
-        *(Row(0, 0, 16), Row(16, 0, 16), Row(32, 0, 16)),
-        *(Row(48, 0, 0, 448), Row(496, 0, 16)),
+        *(ByteRow(0, 0, 16), ByteRow(16, 0, 16), ByteRow(32, 0, 16)),
+        *(ByteRow(48, 0, 0, 448), ByteRow(496, 0, 16)),
     ]
     assert sum(row.size + row.left_out for row in rows) == 512
 
 
 def test_a_note_names_the_fields_that_begin_in_the_row() -> None:
-    assert list(notes_of(HEAD_PIECE, Row(0, 4, 4))) == [("length", "8")]
-    assert list(notes_of(HEAD_PIECE, Row(6, 0, 6))) == []
+    assert list(notes_of(HEAD_PIECE, ByteRow(0, 4, 4))) == [("length", "8")]
+    assert list(notes_of(HEAD_PIECE, ByteRow(6, 0, 6))) == []
     assert text_of(b"a\0~\x7f") == "a·~·"
 
 

@@ -14,7 +14,7 @@ from labkit.system.model.entry import Entry
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from labkit.system.topic.messages import split_entry
 from labkit.views.spark.bookkeeper.payloads import plain_payload
-from labkit.views.spark.bookkeeper.spans import WHOLE, Span
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,10 +29,10 @@ def signed(numbers: Sequence[int]) -> Numbers:
     return np.array(numbers, np.uint64).view(np.int64)
 
 
-class Rows:
+class SpanRows:
     """Rows of a span that have been read, but are not in a batch yet."""
 
-    def __init__(self, span: Span, topic: str, columns: Collection[str]) -> None:
+    def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
         """With `topic` "" a row is an entry.  Only what the columns need is unpacked and kept, so
         other columns of an encrypted topic can be read without its key.
         """

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 
 from labkit.views.spark.bookkeeper.batches import Task, read_task
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
-from labkit.views.spark.bookkeeper.directory import Directory
-from labkit.views.spark.bookkeeper.following import Follower
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
+from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.schema import check_schema
@@ -54,9 +54,9 @@ class _Session:
         self.run(self._open.aclose())
         self._runner.close()
 
-    async def _connect(self, options: Options) -> Follower:
+    async def _connect(self, options: Options) -> StreamFollower:
         client = await self._open.enter_async_context(connected(options))
-        return Follower(Directory(client, options), options)
+        return StreamFollower(LedgerDirectory(client, options), options)
 
 
 class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

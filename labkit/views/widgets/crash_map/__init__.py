@@ -10,7 +10,7 @@ Read in this order: `crashes`, `picture`.
 
 from typing import Any
 
-from labkit.views.widgets.crash_map.crashes import SAFE, Crashes, Source
+from labkit.views.widgets.crash_map.crashes import SAFE, Crashes, CrashMapSource
 from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.scene import Mark
@@ -30,7 +30,7 @@ class CrashMapView(SceneView):
     at: tuple[int, int]
     """The row and the column of the shown cell."""
 
-    def __init__(self, source: Source, at: tuple[int, int] | None = None) -> None:
+    def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
         self.at = at or self.crashes.first_unsafe()
         self._shoot()
