@@ -18,7 +18,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.animated import animated
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
-from labkit.views.widgets.run import DisplayedRun, RunSource, beats_of, events_of
+from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 
@@ -53,12 +53,8 @@ class Picture(Protocol):
 
 
 @runtime_checkable
-class Forkable(Protocol):
+class Forkable(TraceLike, Protocol):
     """A run that can be repeated with one more fault."""
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The events in the order of their `seq`."""
 
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
         """The same run, but after the event the node is killed (`kill`), paused (`pause`), or cut
@@ -149,7 +145,6 @@ class PlayingView(SceneView):
         ).scene
 
     def svg(self) -> str:
-        """The picture at its opening, with its legend, as an SVG document."""
         return self.still(self.scene())
 
     def still(self, scene: Mark) -> str:
@@ -165,7 +160,6 @@ class PlayingView(SceneView):
     # The film
 
     def redraw(self) -> None:
-        """Make the film again, after a choice."""
         self._number += self.is_live  # a page takes only a later film of a running cluster
         self._shoot_all()
         super().redraw()
@@ -236,7 +230,6 @@ class PlayingView(SceneView):
             self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
     def whole(self) -> Message:
-        """The film, and the clock of the run."""
         return {
             "run": self.run.name,
             "number": self._number,
@@ -280,14 +273,12 @@ class PlayingView(SceneView):
     # A running cluster
 
     def close(self) -> None:
-        """End the view; the cluster goes on."""
         follower, self.follower = self.follower, None
         if follower:
             follower.close()
         super().close()
 
     def keep_film(self) -> None:
-        """Keep the whole film, unless it is kept already, for views that open later."""
         if self.film["number"] != self._number:
             self.film = self.whole()
 

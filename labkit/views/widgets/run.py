@@ -64,7 +64,6 @@ class Places:
             self.departing.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
 
     def at(self, seq: int) -> float:
-        """The position of the event."""
         return self._by_seq[seq][1]
 
 

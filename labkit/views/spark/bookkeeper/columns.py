@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
+from labkit.views.spark.bookkeeper.options import OptionError, Options
 from labkit.views.spark.bookkeeper.rows import Numbers, SpanRows, signed
 
 _STRINGS = "array<string>"
@@ -66,6 +68,33 @@ _TIME = pa.timestamp("us", tz="UTC")
 _FARTHEST_MS = ((1 << 63) - 1) // 1000
 """Spark counts times in microseconds."""
 _STRING_LIST = pa.list_(pa.string())
+
+
+def columns_of(options: Options) -> dict[str, str]:
+    """All columns of the query: name -> type."""
+    return MESSAGE_COLUMNS if options.topic else ENTRY_COLUMNS
+
+
+def check_schema(schema: StructType, options: Options) -> None:
+    """Check a user's schema: it selects columns, and can neither add others nor change their types.
+
+    Raises `OptionError`.
+    """
+    columns = columns_of(options)
+    if not schema.fields:
+        raise OptionError(f"schema: it names no column; there are {', '.join(columns)}")
+    for field in schema.fields:
+        kind = columns.get(field.name)
+        if kind is None:
+            raise OptionError(
+                f"schema: there is no column '{field.name}'; there are {', '.join(columns)}"
+            )
+        given = field.dataType.simpleString()
+        if given != kind and (given, kind) != ("timestamp", "timestamp_ltz"):
+            raise OptionError(f"schema: column '{field.name}' has the type {kind}")
+        # Spark trusts "not null", and answers `is null` without a look at the rows.
+        if options.topic and not field.nullable and field.name in MAY_BE_NULL:
+            raise OptionError(f"schema: column '{field.name}' may be null; omit 'not null'")
 
 
 def make_column(name: str, rows: SpanRows) -> pa.Array:

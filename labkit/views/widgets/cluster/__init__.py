@@ -42,7 +42,6 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
 
     def legend(self) -> Mark:
-        """The legend of the signs."""
         return legend()
 
     def choices(self) -> list[Message]:

@@ -51,7 +51,6 @@ class GridLayout(NamedTuple):
 
     @property
     def column(self) -> float:
-        """The width of a column."""
         return self.pitch - 6
 
     @property
@@ -91,7 +90,6 @@ class Grid:
         self.firsts = FirstTimes(places)
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.fold.take(event)
         self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
@@ -113,7 +111,6 @@ class Grid:
 
     @property
     def layout(self) -> GridLayout:
-        """Where things are."""
         pitch = (self._width - self._gutter - 8) // max(len(self.fold.bookies), 1)
         found = GridLayout(self._width, self._gutter, min(MOST_PITCH, pitch), 0, self._rows)
         acts = ACTS * act_lines(self.acts, found.column)

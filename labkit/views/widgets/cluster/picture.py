@@ -32,19 +32,15 @@ class ClusterPicture:
 
     @property
     def hush_at(self) -> float | None:
-        """The position on the clock at which the words about a first event end."""
         return self.grid.firsts.hush_at
 
     def hush(self) -> None:
-        """Those words end."""
         self.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.grid.take(event)
 
     def scene(self) -> Mark:
-        """The picture now."""
         state, ledger_id, layout = self.grid.fold.state(), self.grid.shown(), self.grid.layout
         return picture(
             layout.width,

@@ -55,12 +55,10 @@ class Crashes:
         ]
 
     def end(self, row: int, column: int) -> dict[str, Any]:
-        """The outcome of the crash."""
         found: dict[str, Any] = self._data["ends"][self._data["cells"][row][column][0]]
         return found
 
     def verdict(self, row: int, column: int) -> str:
-        """One of `VERDICTS`."""
         return str(self.end(row, column)["verdict"])
 
     def first_unsafe(self) -> tuple[int, int]:

@@ -72,7 +72,6 @@ class CrashMapPicture:
         self._height = max(self._files(*cell)[1] for cell in cells) + 6
 
     def scene(self, row: int, column: int) -> Mark:
-        """The picture with that cell chosen."""
         kept = self._kept.part
         first = self._first_line(row)
         shown = range(first, min(first + self._count, len(self._lines)))

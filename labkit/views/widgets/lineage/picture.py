@@ -97,7 +97,6 @@ class LineagePicture:
         )
 
     def legend(self) -> Mark:
-        """The legend of the bytes' colours."""
         parts, shown = [], legend_of(self._lineage)
         for at, name in enumerate(shown):
             sample = rect("box", 0, 0, 36, 17, fill=TINTS[name])

@@ -18,8 +18,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     SingleMessageMetadata,
 )
 from labkit.views.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
-from labkit.views.spark.bookkeeper.payloads import PayloadError
-from labkit.views.spark.bookkeeper.rows import SpanRows
+from labkit.views.spark.bookkeeper.rows import PayloadError, SpanRows
 from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, KnownLedger
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
