@@ -28,7 +28,7 @@ from labkit.views.widgets.scene_view import SceneView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.workload.steps import Write
 
@@ -85,7 +85,7 @@ def main() -> None:
 
 def _long_run() -> Sequence[Event]:
     write = Write(entries=650, window=4, every_ms=2)
-    trace = run(Scenario(LiveCluster(5), (write,), (Crash("b1", when=At(400)),)))
+    trace = run(Scenario(Cluster(5), (write,), (Crash("b1", when=At(400)),)))
     return trace.events[:_EVENTS]
 
 

@@ -8,14 +8,14 @@ from labkit.views.widgets.scene import Mark, Move
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Recover, Write
 
-CRASHED = Scenario(LiveCluster(5), (Write(entries=12),), (Crash("b1", when=At(11.5)),), seed=7)
+CRASHED = Scenario(Cluster(5), (Write(entries=12),), (Crash("b1", when=At(11.5)),), seed=7)
 UNFENCED = Scenario(
-    LiveCluster(4),
+    Cluster(4),
     (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
     variant="recovery without fencing",
 )

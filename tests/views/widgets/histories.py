@@ -4,7 +4,7 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
@@ -16,14 +16,14 @@ def two_crashes() -> Scenario:
         Crash("b1", when=On("lac.advanced", entry=3)),
         Crash("b0", when=On("lac.advanced", entry=8)),
     ]
-    return Scenario(LiveCluster(5), (Write(entries=12, every_ms=2),), tuple(crashes))
+    return Scenario(Cluster(5), (Write(entries=12, every_ms=2),), tuple(crashes))
 
 
 def repaired() -> Trace:
     """The same, and autorecovery makes the copies again."""
     scenario = two_crashes()
     waits = Read(polls=30, poll_ms=1000, when=At(40))
-    cluster = LiveCluster(5, autorecovery=AutoRecoveryConfig())
+    cluster = Cluster(5, autorecovery=AutoRecoveryConfig())
     return run(Scenario(cluster, (*scenario.workload, waits), scenario.faults))
 
 
@@ -34,4 +34,4 @@ def recovered_with_a_deferred_change() -> Trace:
         Crash("w", when=On("add.acked", entry=5)),
         Crash("b1", when=On("add.pushed", node="r")),
     )
-    return run(Scenario(LiveCluster(4), (write, Recover(when=At(40))), crashes))
+    return run(Scenario(Cluster(4), (write, Recover(when=At(40))), crashes))

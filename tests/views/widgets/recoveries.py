@@ -6,12 +6,12 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Write
 
-CLUSTER = LiveCluster(5, autorecovery=AutoRecoveryConfig(lost_bookie_recovery_delay_s=10))
+CLUSTER = Cluster(5, autorecovery=AutoRecoveryConfig(lost_bookie_recovery_delay_s=10))
 WORKLOAD = (
     Write(0, entries=12, write_quorum=2, client="w0"),
     Write(1, entries=6, client="w1"),

@@ -12,7 +12,7 @@ from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.cluster.heads import ACTS, HEAD
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of
 from tests.views.widgets.scripted import (
     LEDGER,
@@ -117,7 +117,7 @@ def test_words_about_a_bookie_stand_below_the_buttons_of_all() -> None:
 
 
 def test_many_bookies_make_a_wide_picture_that_scrolls_instead_of_buttons_over_each_other() -> None:
-    scene = ClusterView(run(replace(CRASHED, cluster=LiveCluster(45)))).scene()
+    scene = ClusterView(run(replace(CRASHED, cluster=Cluster(45)))).scene()
     heads = [mark for mark in marks_of(scene) if mark.key == "head"]
     lefts = sorted(
         float(str(mark.attributes["transform"]).partition("(")[2].split()[0])

@@ -17,7 +17,7 @@ from labkit.views.widgets.space_time.words import SHOWN_KINDS, label_of, ranges_
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Partition, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
@@ -29,7 +29,7 @@ RECOVER = Recover(when=On("lac.advanced", 4))
 
 def ran(*faults: object, steps: Sequence[object] = (WRITE,), **more: object) -> Trace:
     scenario = Scenario(
-        LiveCluster(4),
+        Cluster(4),
         tuple(steps),  # type: ignore[arg-type]
         faults,  # type: ignore[arg-type]
         ends_in_power_cut=False,

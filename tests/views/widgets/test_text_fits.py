@@ -27,7 +27,7 @@ from labkit.views.widgets.text_metrics import width_of
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import LiveCluster
+from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Write
@@ -63,7 +63,7 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
 @cache
 def of_many(count: int, *faults: Fault) -> Trace:
     """Six entries in a cluster of that many bookies."""
-    return run(Scenario(LiveCluster(count), (Write(entries=6),), faults, seed=7))
+    return run(Scenario(Cluster(count), (Write(entries=6),), faults, seed=7))
 
 
 CRASH = Crash("b1", when=At(11.5))
