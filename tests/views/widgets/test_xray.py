@@ -9,7 +9,7 @@ import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
-from labkit.system.model.layout import FieldKey, Layout
+from labkit.system.model.layout import Field, Layout
 from labkit.system.storage.xray import journal_spans
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.scene import Mark
@@ -18,7 +18,7 @@ from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
 from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.films import attributes_of
 
-HEAD = Layout("head", FieldKey("length", "i", "bytes"), FieldKey("ledger id", "q", "the ledger"))
+HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
 DATA = HEAD.struct.pack(8, 7)
 HEAD_PIECE = Piece("journal", "current/1.txn", 0, DATA, tuple(HEAD.spans(DATA)), len(DATA), 4)
 
@@ -33,7 +33,7 @@ def test_the_same_bytes_begin_a_row_in_every_piece() -> None:
 
 
 def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
-    layout = Layout("file", FieldKey("magic", "4s", "M"), FieldKey("padding", "508x", "zeros"))
+    layout = Layout("file", Field("magic", "4s", "M"), Field("padding", "508x", "zeros"))
     data = layout.struct.pack(b"BKLG")
     rows = list(rows_of(Piece("f", "f", 0, data, tuple(layout.spans(data)), 512), 16))
     assert rows == [
