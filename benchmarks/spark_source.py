@@ -29,7 +29,7 @@ from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.spark.bookkeeper.cluster import connected
-from labkit.views.spark.bookkeeper.directory import Directory
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.options import MIB, read_options
 from labkit.views.spark.bookkeeper.source import LedgersReader
@@ -202,7 +202,7 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
     count = 0
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
     async with connected(options) as client:
-        directory = Directory(client, options)
+        directory = LedgerDirectory(client, options)
         for partition, chain in (await directory.chains()).items():
             for info in chain:
                 ledger = await directory.known(info)

@@ -1,6 +1,7 @@
 """A parser that takes options between positional arguments, as GNU's tools do."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 
@@ -13,7 +14,12 @@ class IntermixedParser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._is_plain = False
+        self._fill: Callable[[argparse.ArgumentParser], None] | None = None
         super().__init__(*arguments, **options)
+
+    def fill_when_used(self, fill: Callable[[argparse.ArgumentParser], None]) -> None:
+        """Let `fill` add the arguments of this verb only if it is called: it may import much."""
+        self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
         """As argparse; a parser with verbs cannot intermix, its verbs can."""
@@ -22,6 +28,9 @@ class IntermixedParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse.  Until Python 3.12 the intermixed parse calls this method twice."""
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            fill(self)
         if self._is_plain:
             return super().parse_known_args(args, namespace)
         self._is_plain = True

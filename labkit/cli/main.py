@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from labkit import __version__
 from labkit.cli.intermixed import IntermixedParser
 from labkit.course.grading.arguments import add_grade, add_handout
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
-from labkit.views.shell.arguments import PLACE, add_arguments
+from labkit.views.shell import ZOOKEEPER_PLACE
 from labkit.worlds.live.host.exit_codes import (
     EXIT_DISK_FAILED,
     EXIT_FAILED,
@@ -150,7 +150,7 @@ def _add_local(verbs: Verbs) -> None:
     parser.add_argument("--bookies", type=int, default=3, help="how many (default 3)")
     parser.add_argument("--brokers", type=int, default=0, help="how many (default none)")
     parser.add_argument("--data", type=Path, help="keep the data there (default: temporary)")
-    parser.add_argument("--zookeeper", default="", help=f"an existing one: {PLACE}")
+    parser.add_argument("--zookeeper", default="", help=f"an existing one: {ZOOKEEPER_PLACE}")
     parser.set_defaults(run=_local)
 
 
@@ -165,7 +165,7 @@ def _add_bookie(verbs: Verbs) -> None:
     parser = verbs.add_parser("bookie", help="run one bookie until SIGTERM")
     parser.add_argument("--id", help="its id in the cluster, e.g. bookie-1")
     parser.add_argument("--data", type=Path, help="folder of journal and ledgers")
-    parser.add_argument("--zookeeper", help=PLACE)
+    parser.add_argument("--zookeeper", help=ZOOKEEPER_PLACE)
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--flush-interval-ms", type=int, help="longest time between checkpoints")
@@ -205,7 +205,7 @@ def _bookie(arguments: Arguments) -> int:
 def _add_autorecovery(verbs: Verbs) -> None:
     parser = verbs.add_parser("autorecovery", help="repair ledgers until SIGTERM")
     parser.add_argument("--id", help="its name in the election (default: this host's)")
-    parser.add_argument("--zookeeper", help=PLACE)
+    parser.add_argument("--zookeeper", help=ZOOKEEPER_PLACE)
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     _add_trace_from_start(parser)
     parser.set_defaults(run=_autorecovery)
@@ -225,7 +225,7 @@ def _autorecovery(arguments: Arguments) -> int:
 def _add_broker(verbs: Verbs) -> None:
     parser = verbs.add_parser("broker", help="serve Pulsar's clients until SIGTERM")
     parser.add_argument("--id", help="its name in the trace, e.g. broker-1")
-    parser.add_argument("--zookeeper", help=PLACE)
+    parser.add_argument("--zookeeper", help=ZOOKEEPER_PLACE)
     parser.add_argument("--conf", type=Path, help="Pulsar's broker.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--web-port", type=int, help="port for HTTP (default: a free one)")
@@ -245,8 +245,14 @@ def _broker(arguments: Arguments) -> int:
 
 def _add_shell(verbs: Verbs) -> None:
     parser = verbs.add_parser("shell", help="read a bookie's files, query and repair a cluster")
-    add_arguments(parser)
     parser.set_defaults(run=_shell)
+    cast("IntermixedParser", parser).fill_when_used(_add_shell_arguments)
+
+
+def _add_shell_arguments(parser: argparse.ArgumentParser) -> None:
+    from labkit.views.shell.command import add_arguments
+
+    add_arguments(parser)
 
 
 def _shell(arguments: Arguments) -> int:
@@ -294,7 +300,7 @@ def _add_client(verbs: Verbs) -> None:
     parser = verbs.add_parser("client", help="run the client that you build on a cluster")
     parser.add_argument("--file", type=Path, default=Path("myclient.py"), help="yours")
     parser.add_argument("--id", default="client", help="its name in the trace")
-    parser.add_argument("--zookeeper", required=True, help=PLACE)
+    parser.add_argument("--zookeeper", required=True, help=ZOOKEEPER_PLACE)
     uses = parser.add_subparsers(dest="use", required=True)
     write = uses.add_parser("write", help="make each line of the input an entry of a new ledger")
     write.add_argument("--sizes", default="3,2,2", help="E,Qw,Qa (default: 3,2,2)")

@@ -42,9 +42,7 @@ def test_every_view_of_a_lesson_plays_on_its_page(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_offers_a_tab_and_home_and_binder_if_published(
-    site: Site, name: str
-) -> None:
+def test_a_page_offers_a_tab_and_home_and_binder_if_published(site: Site, name: str) -> None:
     page = site.open(f"{name}.html")
     links = page.locator(".lk-doors a")
     targets = [links.nth(i).get_attribute("href") or "" for i in range(links.count())]

@@ -22,7 +22,7 @@ from labkit.system.model.ledger import (
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
-from labkit.views.shell.cluster.text import describe_metadata
+from labkit.views.shell.cluster.records import describe_metadata
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache, JavaClient

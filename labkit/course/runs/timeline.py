@@ -17,7 +17,7 @@ from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
-from labkit.views.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
+from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, TimelineView
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import (
@@ -155,7 +155,7 @@ def _played(
         title,
         f"✘ broken: {words}" if broken else f"✔ {held}",
         broken=[
-            Broken(
+            BrokenPromise(
                 each.name,
                 each.promise,
                 each.reason,

@@ -6,8 +6,8 @@
 
 Files and clusters may be labkit's or Apache BookKeeper's.  Each verb is a function over the
 directories, or a coroutine over a client of the cluster, and a notebook can call it too; it returns
-one frozen dataclass or a stream of them (`records`, `cluster/records`).  `text`, `cluster/text` and
-`as_json` turn these into lines; `command` parses, calls and prints.
+one frozen dataclass or a stream of them (`records`, `cluster/records`), which have their own text.
+`verbs` is the table of verbs; `command` parses, calls and prints by it.
 
     verbs of `bookkeeper shell`
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
@@ -43,7 +43,8 @@ readlogmetadata, which takes it as hexadecimal.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
-Read in this order: `records`, `folders`, `journal`, `entry_log`, `ledgers`, `files`,
-`consistency`, `rebuild`, `xray`, `lineage`, `text`, `as_json`, `arguments`, `command`; then
-`cluster/`.
+Read `verbs` and `records` first.
 """
+
+ZOOKEEPER_PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
+"""What an option `--zookeeper` expects; it stands here because `labkit` starts without the rest."""

@@ -1,213 +1,202 @@
-"""`labkit shell`: finds the directories or the cluster, calls the verb, prints its results.
+"""`labkit shell`: builds the parser from the table of verbs, calls a verb, prints its results.
 
 The exit code is 0, or 1 when something is missing, damaged or inconsistent, with one line that says
 what and where.
 """
 
+import asyncio
 import json
-from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import fields
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from labkit.system.model.entry import Digest, DigestType, make_digest, make_master_key
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.place import MetadataPlace, parse_place
 from labkit.system.model.errors import LabkitError
-from labkit.views.shell.as_json import as_plain
-from labkit.views.shell.cluster.command import CLUSTER_VERBS, MANY_ANSWERS, run_on_cluster
-from labkit.views.shell.cluster.records import LedgerRecovery
-from labkit.views.shell.cluster.text import as_lines
-from labkit.views.shell.consistency import check_consistency
-from labkit.views.shell.entry_log import read_log, read_log_metadata
-from labkit.views.shell.files import list_files
-from labkit.views.shell.folders import (
-    BookieFolders,
-    ShellError,
-    open_data_folder,
-    open_folders,
-    parse_file_id,
-    sole_use,
-)
-from labkit.views.shell.journal import last_marks, read_journal
-from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
-from labkit.views.shell.rebuild import rebuild_index, write_index
-from labkit.views.shell.records import ConsistencyReport, Damage, LastMark, StoredEntry
-from labkit.views.shell.xray import file_spans
-from labkit.worlds.live.disk import RealDisk
+from labkit.system.trace.recorder import Recorder
+from labkit.views.shell import ZOOKEEPER_PLACE
+from labkit.views.shell.folders import ShellError
+from labkit.views.shell.records import Result
+from labkit.views.shell.verbs import VERBS, Verb
+from labkit.worlds.live.clock import trace_clock_us
 from labkit.worlds.live.host.os_error_advice import with_advice
 from labkit.worlds.live.host.printable import printable
 from labkit.worlds.live.host.safe_output import print_error
+from labkit.worlds.live.new_client import new_client
+from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
-_DECIMAL, _HEXADECIMAL = 10, 16
-_CRC32C_SIZE = 4
+_PASSWORD_VARIABLE = "LABKIT_LEDGER_PASSWORD"
+_DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
+_END = object()
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare directories, options and verbs; directories and options may also follow the verb."""
+    _add_common_options(parser)
+    parser.set_defaults(password=os.environ.get(_PASSWORD_VARIABLE))
+    parsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
+    for verb in VERBS:
+        of_verb = parsers.add_parser(verb.name, aliases=verb.aliases, help=verb.help)
+        of_verb.set_defaults(row=verb)
+        for option in verb.options:
+            if isinstance(option, tuple):
+                group = of_verb.add_mutually_exclusive_group()
+                for each in option:
+                    group.add_argument(*each.flags, **each.settings)
+            else:
+                of_verb.add_argument(*option.flags, **option.settings)
+        if verb.confirm:
+            of_verb.add_argument(
+                "-f", "-force", "--force", action="store_true", help="do not ask first"
+            )
+        # Without a default: it would replace what stands before the verb.
+        _add_common_options(of_verb, default=SUPPRESS)
+
+
+def _add_common_options(parser: ArgumentParser, **default: Any) -> None:
+    where = parser.add_argument_group("where the bookie's files are")
+    where.add_argument("--data", type=Path, help="the folder of `labkit bookie`", **default)
+    for name, what in (
+        ("journal", "journal directory; once for each, in the bookie's order"),
+        ("ledgers", "ledger directory; once for each"),
+        ("index", "index directory; once for each (default: the ledger directories)"),
+    ):
+        where.add_argument(
+            f"--{name}", type=Path, action="append", metavar="DIR", help=what, **default
+        )
+    others = parser.add_argument_group("the cluster, and how its answers are checked and printed")
+    others.add_argument(
+        "--zookeeper", metavar="PLACE", help=f"the cluster's metadata: {ZOOKEEPER_PLACE}", **default
+    )
+    others.add_argument(
+        "--json", action="store_true", help="JSON: a document, or one line a record", **default
+    )
+    others.add_argument(
+        "--digest", choices=_DIGESTS, help="check the digests of entries", **default
+    )
+    others.add_argument(
+        "--password",
+        help=f"the ledgers' password (hmac, rebuildindex); every user of the machine sees it in the"
+        f" list of processes, but not in the environment, as {_PASSWORD_VARIABLE}",
+        **default,
+    )
 
 
 def run_shell(arguments: Namespace, say: Callable[[str], None]) -> int:
     """Run one verb, whose lines `say` prints at once; returns the exit code."""
-    problems = 0
+    verb: Verb = arguments.row
+    has_problems = False
     try:
-        for value in VERBS[arguments.shell_verb](arguments):
-            _print(value, arguments, say)
-            for problem in _problems_of(value):
-                problems += 1
+        for value, is_document in _results(verb, arguments):
+            _print(verb, value, is_document, arguments, say)
+            for problem in value.problems() if isinstance(value, Result) else ():
+                has_problems = True
                 print_error(f"labkit: {problem}")
     except (LabkitError, OSError) as error:
         print_error(f"labkit: {with_advice(error)}")
         return 1
-    return 1 if problems else 0
+    return 1 if has_problems else 0
 
 
-def _print(value: object, arguments: Namespace, say: Callable[[str], None]) -> None:
+def _print(
+    verb: Verb, value: Any, is_document: bool, arguments: Namespace, say: Callable[[str], None]
+) -> None:
     with_data = getattr(arguments, "data_too", False)
-    if not arguments.json:
-        for line in as_lines(value, with_data):
-            say(printable(line, kept="\t"))  # A name with a line feed must not look like two lines.
+    if arguments.json:
+        plain = _as_plain(value, with_data=with_data)
+        say(json.dumps(plain, indent=2 if is_document else None))
         return
-    plain = as_plain(value, with_data=with_data)
-    one_document = arguments.shell_verb in _ONE_DOCUMENT
-    say(json.dumps(plain, indent=2 if one_document else None))
+    for line in verb.text(value, with_data) if verb.text else value.lines(with_data):
+        say(printable(line, kept="\t"))  # A name with a line feed must not look like two lines.
 
 
-def _problems_of(value: object) -> Iterator[str]:
-    if isinstance(value, Damage):
-        yield str(value)
-    elif isinstance(value, StoredEntry) and value.digest_matches is False:
-        yield (
-            f"{value.file}, offset {value.offset}: the digest of entry {value.entry_id} of ledger"
-            f" {value.ledger_id} does not match"
+def _as_plain(value: Any, *, with_data: bool) -> Any:
+    """Return what `json.dumps` takes: bytes as hexadecimal, an object with its class as `kind`."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return [_as_plain(each, with_data=with_data) for each in value]
+    if not hasattr(value, "__dataclass_fields__"):
+        return value
+    plain = {
+        field.name: _as_plain(getattr(value, field.name), with_data=with_data)
+        for field in fields(value)
+        if with_data or field.name != "data"
+    }
+    return {"kind": type(value).__name__, **plain}
+
+
+def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
+    """Yield the verb's results, and whether each is a JSON document of its own."""
+    if verb.on_files is None and arguments.zookeeper is None:
+        raise ShellError(
+            "name the cluster's metadata store: --zookeeper HOST:PORT, or"
+            " zk+null://HOST:PORT/ledgers"
         )
-    elif isinstance(value, LastMark):
-        bad = [copy.file for copy in value.copies if copy.journal_id is None]
-        yield from (f"{file}: not 16 bytes long, or negative, so it does not count" for file in bad)
-    elif isinstance(value, LedgerRecovery) and value.error is not None:
-        yield f"ledger {value.ledger_id} is not recovered: {value.error}"
-    elif isinstance(value, ConsistencyReport) and value.errors:
-        yield f"{len(value.errors)} errors; the first: {value.errors[0]}"
+    if verb.refuse and (reason := verb.refuse(arguments)):
+        raise ShellError(reason)
+    if verb.on_files is None or (verb.on_cluster and _names_only_cluster(verb, arguments)):
+        yield from _cluster_results(verb, arguments)
+    else:
+        yield from _one_or_many(verb.on_files(arguments))
 
 
-def _folders(arguments: Namespace) -> BookieFolders:
-    named = arguments.journal or arguments.ledgers or arguments.index
-    if arguments.data is not None and not named:
-        return open_data_folder(arguments.data)
-    if arguments.data is None and named:
-        return open_folders(arguments.journal or [], arguments.ledgers or [], arguments.index or [])
-    raise ShellError("name the bookie's files: either --data, or --journal and --ledgers")
-
-
-def _asks_the_cluster(arguments: Namespace) -> bool:
-    """Whether a verb for both asks the cluster.  Raises `ShellError` when a bookie's files are
-    named too.
-    """
+def _names_only_cluster(verb: Verb, arguments: Namespace) -> bool:
     if arguments.zookeeper is None:
         return False
     if arguments.data or arguments.journal or arguments.ledgers or arguments.index:
         raise ShellError(
-            f"{arguments.shell_verb} reads a bookie's files, or asks --zookeeper: name one of them"
+            f"{verb.name} reads a bookie's files, or asks --zookeeper: name one of them"
         )
     return True
 
 
-def _digest(arguments: Namespace) -> Digest | None:
-    if arguments.digest is None:
-        return None
-    if arguments.digest == "hmac" and arguments.password is None:
-        raise ShellError("--digest hmac needs the ledger's --password")
-    password = (arguments.password or "").encode()
-    return make_digest(DigestType[arguments.digest.upper()], password)
+def _one_or_many(found: object) -> Iterator[tuple[object, bool]]:
+    if isinstance(found, Iterable):
+        yield from ((value, False) for value in found)
+    else:
+        yield found, True
 
 
-def _readjournal(arguments: Namespace) -> Iterable[object]:
-    wanted = parse_file_id(arguments.file, ".txn", _DECIMAL)
-    return read_journal(_folders(arguments), wanted, _digest(arguments))
+def _cluster_results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
+    assert verb.on_cluster is not None, "a verb reads files or asks a cluster"
+    with asyncio.Runner() as runner:
+        client, store = runner.run(_connect(parse_place(arguments.zookeeper)))
+        try:
+            if verb.confirm and not arguments.force and (question := verb.confirm(arguments)):
+                _ask(question)
+            found = verb.on_cluster(arguments, client)
+            if isinstance(found, AsyncIterator):
+                while (value := runner.run(_next(found))) is not _END:
+                    yield value, False
+            else:
+                yield from _one_or_many(runner.run(found))
+        finally:
+            client.close()
+            runner.run(store.stop())
 
 
-def _readlog(arguments: Namespace) -> Iterable[object]:
-    wanted = parse_file_id(arguments.file, ".log", _DECIMAL)
-    if arguments.entry is not None and arguments.ledger is None:
-        raise ShellError("-e needs -l: entry ids count within a ledger")
-    return read_log(
-        _folders(arguments), wanted, arguments.ledger, arguments.entry, _digest(arguments)
-    )
+async def _next(values: AsyncIterator[object]) -> object:
+    return await anext(values, _END)
 
 
-def _readlogmetadata(arguments: Namespace) -> Iterable[object]:
-    wanted = parse_file_id(arguments.file, ".log", _HEXADECIMAL)
-    return [read_log_metadata(_folders(arguments), wanted)]
+async def _connect(place: MetadataPlace) -> tuple[BookKeeper, ZooKeeperStore]:
+    store = ZooKeeperStore(place)
+    await store.start()
+    return new_client(store, Recorder("shell", trace_clock_us)), store
 
 
-def _readledger(arguments: Namespace) -> Iterable[object]:
-    if _asks_the_cluster(arguments):
-        return run_on_cluster(arguments)
-    folders, digest = _folders(arguments), _digest(arguments)
-    return read_ledger(folders, arguments.ledger, arguments.first, arguments.last, digest)
-
-
-def _ledger(arguments: Namespace) -> Iterable[object]:
-    return read_index(_folders(arguments), arguments.ledger)
-
-
-def _lastmark(arguments: Namespace) -> Iterable[object]:
-    return last_marks(_folders(arguments))
-
-
-def _listfilesondisc(arguments: Namespace) -> Iterable[object]:
-    every = not (arguments.txn or arguments.log or arguments.idx)
-    return [
-        list_files(
-            _folders(arguments),
-            journals=every or arguments.txn,
-            entry_logs=every or arguments.log,
-            indexes=every or arguments.idx,
-        )
-    ]
-
-
-def _listledgers(arguments: Namespace) -> Iterable[object]:
-    if _asks_the_cluster(arguments):
-        return run_on_cluster(arguments)
-    if arguments.meta or arguments.bookieid is not None:
-        raise ShellError("-meta and -bookieid ask the cluster's metadata: add --zookeeper")
-    return list_ledgers(_folders(arguments))
-
-
-def _localconsistencycheck(arguments: Namespace) -> Iterable[object]:
-    return [check_consistency(_folders(arguments), _digest(arguments))]
-
-
-def _rebuildindex(arguments: Namespace) -> Iterable[object]:
-    folders, digest = _folders(arguments), _digest(arguments)
-    password = arguments.password
-    key = make_master_key(password.encode()) if password is not None else None
-    directories = (*folders.journals, *folders.ledgers, *folders.indexes)
-    roots = [Path(directory.name) for directory in directories]
-    with sole_use(roots, even_if_dirty=arguments.force):
-        rebuilt = rebuild_index(folders, arguments.ledger, key, digest)
-        if not arguments.dry_run:
-            write_index(RealDisk(Path(rebuilt.directory)), rebuilt)
-    return [rebuilt]
-
-
-def _xray(arguments: Namespace) -> Iterable[object]:
-    digest = _digest(arguments)
-    return file_spans(Path(arguments.file), digest.size if digest else _CRC32C_SIZE)
-
-
-VERBS: dict[str, Callable[[Namespace], Iterable[object]]] = {
-    **dict.fromkeys(CLUSTER_VERBS, run_on_cluster),
-    "readjournal": _readjournal,
-    "readlog": _readlog,
-    "readlogmetadata": _readlogmetadata,
-    "readledger": _readledger,
-    "ledger": _ledger,
-    "lastmark": _lastmark,
-    "listfilesondisc": _listfilesondisc,
-    "listledgers": _listledgers,
-    "localconsistencycheck": _localconsistencycheck,
-    "rebuildindex": _rebuildindex,
-    "xray": _xray,
-}
-_ONE_DOCUMENT = {
-    "readlogmetadata",
-    "listfilesondisc",
-    "localconsistencycheck",
-    "rebuildindex",
-    *(CLUSTER_VERBS.keys() - MANY_ANSWERS),
-}
+def _ask(question: str) -> None:
+    """Raises `ShellError` unless the answer is yes."""
+    sys.stderr.write(f"{question} (y/N) ")
+    sys.stderr.flush()
+    answer = "" if sys.stdin is None else sys.stdin.readline()  # None: it is closed (`<&-`).
+    if answer.strip().lower() not in ("y", "yes"):
+        raise ShellError("nothing was done; answer y, or add --force")

@@ -33,11 +33,9 @@ class ReadOnlyFile(OpenFile):
         super().__init__(path, os.O_RDONLY)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
     def sync(self) -> None:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
 
@@ -54,19 +52,15 @@ class ReadOnlyDisk:
         self._root = root
 
     def open(self, path: str) -> File:
-        """An existing file."""
         return ReadOnlyFile(self._root / path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file of that name."""
         return is_regular(self._root / path)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
         return names_in(self._root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end with `suffix`, sorted; none without the folder."""
         return files_in(self._root / folder, suffix)
 
     def path(self, name: str) -> str:
@@ -74,23 +68,18 @@ class ReadOnlyDisk:
         return str(self._root / name)
 
     def create(self, path: str) -> File:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
     def rename(self, old: str, new: str) -> None:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
     def remove(self, path: str) -> None:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
     def sync_folder(self, folder: str) -> None:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
     def sync_whole(self) -> bool:
-        """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
 

@@ -6,7 +6,7 @@ the custom metadata that the broker gives it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -20,7 +20,7 @@ from labkit.system.model.message_id import MessageId
 from labkit.system.model.message_location import ChainLink, EntryCopy, Lineage
 from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
-from labkit.system.storage.xray import framed_spans
+from labkit.system.storage.xray import format_spans, framed_spans
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import (
     managed_ledger_path,
@@ -28,6 +28,7 @@ from labkit.system.topic.names import (
     partitions_path,
     topic_of_managed_ledger,
 )
+from labkit.views.shell.cluster.records import describe_metadata
 from labkit.views.shell.folders import BookieFolders, ShellError
 from labkit.views.shell.ledgers import read_ledger
 from labkit.views.shell.records import StoredEntry
@@ -149,3 +150,27 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Mess
         len(data),
         stored.offset + LENGTH_SIZE,
     )
+
+
+def lineage_lines(value: Lineage, with_data: bool) -> Iterator[str]:
+    """Yield the text of a lineage; with `with_data` also the names of the message's bytes."""
+    it, count = value.message_id, value.batch_size
+    yield f"MessageID {it}"
+    of = f", partition {it.partition} of {value.partition_count}" if it.partition >= 0 else ""
+    yield f"topic: {value.topic}{of}"
+    links = (
+        f"{link.ledger_id} ({'open' if link.entry_count is None else link.entry_count})"
+        for link in value.chain
+    )
+    yield f"ledgers, with their entries: {', '.join(links)}"
+    yield f"ledger {it.ledger_id}: {describe_metadata(value.metadata)}"
+    what = (
+        "the whole entry" if it.batch_index < 0 else f"message {it.batch_index} of 0 to {count - 1}"
+    )
+    yield f"entry {it.entry_id}: {what}, {value.size} bytes from byte {value.offset} of a copy on"
+    for copy in value.copies:
+        piece = copy.piece
+        where = f"{piece.file}, offset {piece.offset}, {len(piece.data)} bytes"
+        yield f"{copy.bookie}: {where if piece.data else piece.absent}"
+    if with_data:
+        yield format_spans(next(c.piece.spans for c in value.copies if c.piece.data))

@@ -104,7 +104,7 @@ class FlightEvent:
     payload: bytes
 
 
-class Producer(Protocol):
+class MessageProducer(Protocol):
     """What `publish` needs from a producer of `labkit.system.topic`."""
 
     def send(
@@ -114,19 +114,19 @@ class Producer(Protocol):
     async def flush(self) -> None: ...
 
 
-class Consumer(Protocol):
+class MessageConsumer(Protocol):
     """What `collect` needs from a consumer of `labkit.system.topic`."""
 
     async def receive(self, *, max_messages: int) -> Sequence[Any]: ...
 
 
-class Topic(Protocol):
+class TopicChains(Protocol):
     """What `ledger_chains` needs from a topic of `labkit.system.topic`."""
 
     async def ledgers(self, partition: int) -> Sequence[Any]: ...
 
 
-class Metadata(Protocol):
+class MetadataReader(Protocol):
     """What `segments` needs from a client of `labkit.system.client`."""
 
     async def ledger_metadata(self, ledger_id: int) -> Any: ...
@@ -161,7 +161,7 @@ def _read_flights(limit: int | None) -> pd.DataFrame:
     return wanted.where(wanted.notna(), None)  # type: ignore[call-overload]  # the stubs lack None
 
 
-async def publish(producer: Producer, events: Iterable[FlightEvent]) -> list[MessageId]:
+async def publish(producer: MessageProducer, events: Iterable[FlightEvent]) -> list[MessageId]:
     """Send every event, wait until all are stored, and return their ids in sending order."""
     remaining = iter(events)
     ids: list[MessageId] = []
@@ -176,7 +176,7 @@ async def publish(producer: Producer, events: Iterable[FlightEvent]) -> list[Mes
 
 
 async def replay(
-    producer: Producer, events: Iterable[FlightEvent], *, day_s: float
+    producer: MessageProducer, events: Iterable[FlightEvent], *, day_s: float
 ) -> list[MessageId]:
     """Like `publish`, but send each event when it is due, a day of flights in `day_s` seconds."""
     clock = asyncio.get_running_loop().time
@@ -193,7 +193,7 @@ async def replay(
     return await asyncio.gather(*answers)
 
 
-async def collect(consumer: Consumer, topic_name: str, message_count: int = 0) -> pa.Table:
+async def collect(consumer: MessageConsumer, topic_name: str, message_count: int = 0) -> pa.Table:
     """Receive all messages up to the end and return a row of `SCHEMA` for each, as they arrive.
 
     Waits at the end of the topic until `message_count` were received, and polls every 2 ms.
@@ -232,7 +232,7 @@ def _row(seq: int, topic_name: str, now_ms: int, message: Any) -> dict[str, obje
     }
 
 
-async def ledger_chains(topic: Topic, topic_name: str, partitions: Iterable[int]) -> pa.Table:
+async def ledger_chains(topic: TopicChains, topic_name: str, partitions: Iterable[int]) -> pa.Table:
     """Return a row of `LEDGER_SCHEMA` for each ledger of a closed topic."""
     rows = [
         {
@@ -249,7 +249,7 @@ async def ledger_chains(topic: Topic, topic_name: str, partitions: Iterable[int]
     return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
 
 
-async def segments(client: Metadata, ledgers: pa.Table) -> pa.Table:
+async def segments(client: MetadataReader, ledgers: pa.Table) -> pa.Table:
     """Return a row of `SEGMENT_SCHEMA` for each segment of these closed ledgers.
 
     A ledger without entries has none.

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-Place = tuple[int, int]
+EntryPosition = tuple[int, int]
 """Ledger and entry."""
-Step = Callable[[Place | None, Place], tuple[Place, int]]
+StepFunction = Callable[[EntryPosition | None, EntryPosition], tuple[EntryPosition, int]]
 
 STATE = "last"
 GAPS = "partition int, entries long, missing long"
@@ -30,7 +30,7 @@ STATE_STORE = {
 }
 
 
-def step(last: Place | None, entry: Place) -> tuple[Place, int]:
+def step(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
     """The furthest place after this entry, and the number of entries missing before it.
 
     `last` None: no entry was seen yet, and the reader may have begun anywhere.
@@ -51,7 +51,7 @@ class GapDetector(StatefulProcessor):
     so they are sorted by their ids.
     """
 
-    def __init__(self, step: Step = step) -> None:
+    def __init__(self, step: StepFunction = step) -> None:
         self._step = step
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -65,7 +65,7 @@ class GapDetector(StatefulProcessor):
         timerValues: object,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """A micro-batch of one partition."""
-        last: Place | None = None
+        last: EntryPosition | None = None
         if (kept := self._last.get()) is not None:
             ledger, entry = kept
             last = ledger, entry

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 Chains = dict[int, list[tuple[int, int]]]
 
 
-class Picture(str):
+class SvgImage(str):
     """An SVG document that a notebook shows as an image.
 
     As an image with a data URL it shows in every viewer, even in untrusted notebooks in JupyterLab,
@@ -39,7 +39,7 @@ class Picture(str):
         return f'<img alt="{self!r}" src="data:image/svg+xml;base64,{data}">'
 
 
-def message_id_picture(messages: pa.Table, seq: int) -> Picture:
+def message_id_picture(messages: pa.Table, seq: int) -> SvgImage:
     """Return an SVG that shows where the message with this `seq` lies in its topic."""
     (message,) = messages.filter(pc.equal(messages["seq"], seq)).to_pylist()
     topic = messages.filter(pc.equal(messages["topic"], message["topic"]))
@@ -61,7 +61,7 @@ def message_id_picture(messages: pa.Table, seq: int) -> Picture:
         *_draw_messages(sorted(set(entry["batch_index"].to_pylist())), message, entries_top + 76),
         "</svg>",
     ]
-    return Picture("\n".join(parts))
+    return SvgImage("\n".join(parts))
 
 
 def _chains(topic: pa.Table) -> Chains:

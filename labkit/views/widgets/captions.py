@@ -23,7 +23,6 @@ class FirstTimes:
         self.hush_at: float | None = None
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         if event.seq in self._places.firsts:
             self.event, self.words = event, self._places.firsts[event.seq]
             self.hush_at = self._places.at(event.seq) + READ_MS - 1

@@ -43,7 +43,6 @@ class Film:
         self._sent = dict.fromkeys(self._tables, 0)
 
     def add(self, beat: Beat) -> None:
-        """The next beat."""
         before = self.beats[-1].scene if self.beats else None
         row = self._row(beat.scene, before)
         words = self._text(beat.words)
@@ -51,7 +50,6 @@ class Film:
         self.beats.append(beat)
 
     def whole(self) -> dict[str, Any]:
-        """All of it."""
         self._sent = {name: len(table) for name, table in self._tables.items()}
         return {name: list(table) for name, table in self._tables.items()}
 

@@ -17,7 +17,7 @@ QUIET_TURNS = 10
 """After this many turns without an event (half a second) the whole film is kept for later views."""
 
 
-class Cluster(Protocol):
+class LiveCluster(Protocol):
     """What a view needs from a running cluster."""
 
     @property
@@ -69,7 +69,7 @@ class Live(Protocol):
 class Follower:
     """Needs a running event loop, in which the cluster's coroutines run, too."""
 
-    def __init__(self, view: Live, cluster: Cluster) -> None:
+    def __init__(self, view: Live, cluster: LiveCluster) -> None:
         self._view, self._cluster = view, cluster
         self._commands: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._pages: set[str] = set()

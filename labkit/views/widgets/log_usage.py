@@ -51,7 +51,6 @@ class LogUsage(StillPicture):
         return "\n".join(lines)
 
     def scene(self) -> Mark:
-        """A bar for each log."""
         has_garbage = any(bar.living_bytes(self.existing) < bar.total_bytes for bar in self.bars)
         height = 2 * MARGIN + ROW * max(1, len(self.bars)) + LEGEND_HEIGHT * has_garbage
         marks = [self._bar(MARGIN + ROW * row + 5, bar) for row, bar in enumerate(self.bars)]

@@ -17,8 +17,8 @@ from labkit.system.trace.log import TraceLog
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.animated import animated
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.follower import COMMANDS, Cluster, Follower
-from labkit.views.widgets.run import Run, Source, beats_of, events_of
+from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
+from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 
@@ -53,12 +53,8 @@ class Picture(Protocol):
 
 
 @runtime_checkable
-class Forkable(Protocol):
+class Forkable(TraceLike, Protocol):
     """A run that can be repeated with one more fault."""
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The events in the order of their `seq`."""
 
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
         """The same run, but after the event the node is killed (`kill`), paused (`pause`), or cut
@@ -80,7 +76,7 @@ class PlayingView(SceneView):
     follower: Follower | None = None
     """Of a running cluster, until the view is closed."""
 
-    def __init__(self, source: Source | Cluster) -> None:
+    def __init__(self, source: RunSource | LiveCluster) -> None:
         self.forked_from: list[Forkable] = []
         """The runs of which the one shown is a fork, the first one first."""
         self._number = 0
@@ -94,7 +90,7 @@ class PlayingView(SceneView):
 
     # What each view defines
 
-    def picture(self, run: Run) -> Picture:
+    def picture(self, run: DisplayedRun) -> Picture:
         """A fresh picture of the run, before its first event."""
         raise NotImplementedError
 
@@ -149,7 +145,6 @@ class PlayingView(SceneView):
         ).scene
 
     def svg(self) -> str:
-        """The picture at its opening, with its legend, as an SVG document."""
         return self.still(self.scene())
 
     def still(self, scene: Mark) -> str:
@@ -165,7 +160,6 @@ class PlayingView(SceneView):
     # The film
 
     def redraw(self) -> None:
-        """Make the film again, after a choice."""
         self._number += self.is_live  # a page takes only a later film of a running cluster
         self._shoot_all()
         super().redraw()
@@ -178,9 +172,9 @@ class PlayingView(SceneView):
             self._trace: TraceLog = self._source.trace
             self.waiting: list[Event] = []
             """What happened since the last message to the browser."""
-            self.run = Run(list(self._trace.events), name=str(uuid4()))
+            self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
-            self.run = Run(events_of(self._source))
+            self.run = DisplayedRun(events_of(self._source))
         self._shoot_all()
 
     def open_beside(self, source: Any) -> None:
@@ -236,7 +230,6 @@ class PlayingView(SceneView):
             self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
     def whole(self) -> Message:
-        """The film, and the clock of the run."""
         return {
             "run": self.run.name,
             "number": self._number,
@@ -280,14 +273,12 @@ class PlayingView(SceneView):
     # A running cluster
 
     def close(self) -> None:
-        """End the view; the cluster goes on."""
         follower, self.follower = self.follower, None
         if follower:
             follower.close()
         super().close()
 
     def keep_film(self) -> None:
-        """Keep the whole film, unless it is kept already, for views that open later."""
         if self.film["number"] != self._number:
             self.film = self.whole()
 

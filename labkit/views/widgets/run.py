@@ -26,7 +26,7 @@ SIGNS: dict[str, tuple[str, str]] = {
 """Events with a sign on the bar of every view, and its colour."""
 
 
-class HasEvents(Protocol):
+class TraceLike(Protocol):
     """A trace: a log, or a simulated run."""
 
     @property
@@ -34,10 +34,10 @@ class HasEvents(Protocol):
         """The events in the order of their `seq`."""
 
 
-Source = HasEvents | Sequence[Event]
+RunSource = TraceLike | Sequence[Event]
 
 
-def events_of(source: Source) -> Sequence[Event]:
+def events_of(source: RunSource) -> Sequence[Event]:
     """The events of a trace, or the events themselves."""
     return source if isinstance(source, Sequence) else source.events
 
@@ -64,11 +64,10 @@ class Places:
             self.departing.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
 
     def at(self, seq: int) -> float:
-        """The position of the event."""
         return self._by_seq[seq][1]
 
 
-class Run(Places):
+class DisplayedRun(Places):
     """Takes the events of a run, all at once or as they arrive.
 
     name: the same for every view of the same run; by default made from the events.

@@ -5,8 +5,8 @@ A view is a plain function from a state to such a tree.  `film` sends trees to t
 
 Rules: a key is unique among siblings, and the tag of a key never changes; numbers are rounded here,
 so that the browser and the still picture write the same text; a part that did not change is the
-same object as before (`Kept`, or `functools.lru_cache` on a drawing function), because a film of
-ten thousand events is quick to make only if parts are compared by identity.
+same object as before (`PartCache`, or `functools.lru_cache` on a drawing function), because a film
+of ten thousand events is quick to make only if parts are compared by identity.
 
 Besides its look a mark can have: `kin`, names of what it shows (`e7-3` is entry 3 of ledger 7), so
 that all marks of the same thing light up together in every view of the page; `act` and `on`, a
@@ -27,7 +27,7 @@ Attributes = dict[str, Value]
 Anchor = Literal["start", "middle", "end"]
 
 
-class Look(TypedDict, total=False):
+class Style(TypedDict, total=False):
     """Colours by their names in `palette`; thick: the width of the stroke."""
 
     fill: str
@@ -82,21 +82,21 @@ def rect(
     height: float,
     *,
     rx: float = 0,
-    **look: Unpack[Look],
+    **look: Unpack[Style],
 ) -> Mark:
     """A rectangle; `look` is that of `styled`."""
     where = {"x": rounded(x), "y": rounded(y), "width": rounded(width), "height": rounded(height)}
     return Mark(key, "rect", {**where, **({"rx": rx} if rx else {}), **styled(**look)})
 
 
-def circle(key: str, x: float, y: float, r: float, **look: Unpack[Look]) -> Mark:
+def circle(key: str, x: float, y: float, r: float, **look: Unpack[Style]) -> Mark:
     """A circle around (x, y)."""
     return Mark(
         key, "circle", {"cx": rounded(x), "cy": rounded(y), "r": rounded(r), **styled(**look)}
     )
 
 
-def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Look]) -> Mark:
+def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Style]) -> Mark:
     """A path with SVG's `d`.  A line with a `kin` lights up by its stroke, without a frame."""
     words = (Mark("title", "title", {}, title),) if title else ()
     kin_of = {"data-kin": kin} if kin else {}
@@ -177,7 +177,7 @@ def group(
     return Mark(key, "g", attributes, "", words + children, move)
 
 
-def styled(**look: Unpack[Look]) -> Attributes:
+def styled(**look: Unpack[Style]) -> Attributes:
     """A look as attributes."""
     names = (("f-", look.get("fill")), ("s-", look.get("stroke")))
     classes = [prefix + name for prefix, name in names if name]
@@ -228,7 +228,7 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
     return "".join(parts)
 
 
-class Kept:
+class PartCache:
     """Parts of a picture, drawn again only when their arguments have changed."""
 
     def __init__(self) -> None:

@@ -37,7 +37,6 @@ class Steps(StillPicture):
         return "\n".join(map(_words, self.steps))
 
     def scene(self) -> Mark:
-        """A line with a dot for each step."""
         between_count = sum(bool(step.before) for step in self.steps)
         height = 2 * MARGIN + STEP_HEIGHT * len(self.steps) + BETWEEN_HEIGHT * between_count
         d = f"M{LINE_X} {MARGIN + 13}V{height - MARGIN - 13}"

@@ -42,7 +42,6 @@ class StillPicture(ABC):
         """The picture."""
 
     def svg(self) -> str:
-        """The picture as a self-contained SVG document."""
         return still(self.scene(), words=repr(self))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:

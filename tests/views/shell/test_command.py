@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from labkit.cli.main import main
-from labkit.views.shell import command
+from labkit.views.shell.command import run_shell
 from labkit.views.shell.records import Source
+from labkit.views.shell.verbs import Verb
 from tests.system.storage.support import copy_of_golden
 from tests.views.shell.support import CLEAN, Run, json_lines
 
@@ -111,11 +112,9 @@ def test_a_reader_that_leaves_early_ends_it_quietly() -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_a_line_feed_in_a_record_does_not_begin_a_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_feed_in_a_record_does_not_begin_a_line() -> None:
     lines: list[str] = []
-    monkeypatch.setitem(command.VERBS, "lastmark", lambda _: [Source("a\nb\x1b")])
-    arguments = Namespace(shell_verb="lastmark", json=False)
-    assert command.run_shell(arguments, lines.append) == 0
+    verb = Verb("lastmark", "", on_files=lambda _: [Source("a\nb\x1b")])
+    arguments = Namespace(row=verb, json=False)
+    assert run_shell(arguments, lines.append) == 0
     assert lines == ["In a\\u000ab\\u001b"]

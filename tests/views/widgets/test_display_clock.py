@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.display_clock import APART_MS, READ_MS, SKIP_MS, Pace
-from labkit.views.widgets.run import Run
+from labkit.views.widgets.run import DisplayedRun
 from tests.views.widgets.films import crashed
 
 
@@ -86,12 +86,12 @@ def test_events_that_come_in_parts_keep_their_order_and_their_times() -> None:
 
 
 def test_two_views_of_one_run_have_one_clock() -> None:
-    assert Run(crashed().events).name == Run(crashed().events).name
-    assert Run(crashed().events).name != Run(crashed().events[:-1]).name
+    assert DisplayedRun(crashed().events).name == DisplayedRun(crashed().events).name
+    assert DisplayedRun(crashed().events).name != DisplayedRun(crashed().events[:-1]).name
 
 
 def test_a_message_is_on_its_way_from_the_event_that_sent_it() -> None:
-    run = Run(crashed().events)
+    run = DisplayedRun(crashed().events)
     hops = [(seq, hop) for seq, hops in run.departing.items() for hop in hops]
     for seq, hop in hops:
         assert hop.came.cause == hop.sent.seq == seq

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.trace.fold import fold
 from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
-from labkit.views.widgets.ensemble_history.moments import Moment, moments_of
+from labkit.views.widgets.ensemble_history.moments import HistoryMoment, moments_of
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
 from tests.views.widgets.histories import recovered_with_a_deferred_change, repaired, two_crashes
@@ -15,11 +15,11 @@ from tests.views.widgets.scripted import LEDGER, Script, everything_at_once, two
 from tests.views.widgets.test_text_fits import placed
 
 
-def moments(view: EnsembleHistory) -> list[Moment]:
+def moments(view: EnsembleHistory) -> list[HistoryMoment]:
     return moments_of(view.run.events, view.ledger_id)
 
 
-def stored(moment: Moment) -> list[tuple[int, int, str]]:
+def stored(moment: HistoryMoment) -> list[tuple[int, int, str]]:
     return [
         (each.first, each.last, " ".join(place.bookie for place in each.places))
         for each in moment.stretches

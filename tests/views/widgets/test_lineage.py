@@ -9,12 +9,12 @@ import pytest
 from labkit.system.model.message_id import MessageId
 from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.lineage import MessageIdLineage
-from labkit.views.widgets.lineage.rows import MOST_BOXES, Row, belongs_to, rows_of
+from labkit.views.widgets.lineage.rows import MOST_BOXES, BoxRow, belongs_to, rows_of
 from labkit.views.widgets.scene import Mark
 from tests.views.widgets.lineages import alone, in_a_batch
 
 
-def chosen(row: Row) -> list[str]:
+def chosen(row: BoxRow) -> list[str]:
     return [box.title for box in row.boxes if box.is_chosen]
 
 

@@ -10,13 +10,13 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
-from labkit.views.widgets.recovery_progress.state import RecoveryState, Step
+from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
 from tests.views.widgets.recoveries import FAULTS, recovery
 from tests.views.widgets.test_text_fits import placed
 
 
 def state_after(
-    steps: Sequence[Step], bookies: Sequence[str], count: int | None = None
+    steps: Sequence[RepairStep], bookies: Sequence[str], count: int | None = None
 ) -> RecoveryState:
     """The picture after that many steps, all by default."""
     progress = Progress(bookies)

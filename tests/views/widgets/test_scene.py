@@ -8,8 +8,8 @@ from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import ClusterView, SpaceTime
 from labkit.views.widgets.page import page
 from labkit.views.widgets.scene import (
-    Kept,
     Move,
+    PartCache,
     group,
     hatch,
     picture,
@@ -62,7 +62,7 @@ def test_a_mark_with_an_act_is_a_button_and_one_with_a_title_an_image() -> None:
 
 
 def test_a_kept_part_is_the_same_object_until_what_it_shows_changes() -> None:
-    kept = Kept()
+    kept = PartCache()
     first = kept.part("a", rect, "a", 1, 2, 3, 4)
     assert kept.part("a", rect, "a", 1, 2, 3, 4) is first
     assert kept.part("a", rect, "a", 1, 2, 3, 5) is not first

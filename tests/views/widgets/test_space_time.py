@@ -11,7 +11,7 @@ from labkit.system.check import broken, check_all
 from labkit.system.trace.events import KINDS, Event
 from labkit.system.trace.sentence import SENTENCES
 from labkit.views.widgets.space_time import SpaceTime
-from labkit.views.widgets.space_time.layout import FARTHEST, Choice, chain_of
+from labkit.views.widgets.space_time.layout import FARTHEST, ShownPart, chain_of
 from labkit.views.widgets.space_time.model import ALWAYS, NEVER, Diagram, diagram_of
 from labkit.views.widgets.space_time.words import SHOWN_KINDS, label_of, ranges_of, word_of
 from labkit.worlds.sim.run import run
@@ -127,7 +127,7 @@ def test_a_chain_holds_what_led_to_an_entry_and_nothing_of_others() -> None:
 
 def test_only_chosen_entries_are_shown_and_what_is_about_none() -> None:
     made = diagram(ran())
-    choice = Choice((2, 3), (0, 1e9))
+    choice = ShownPart((2, 3), (0, 1e9))
     shown = [e for at, e in enumerate(made.events) if choice.shows(made, at)]
     assert {e.entry for e in shown if e.kind == "memtable.put"} == {2, 3}
     assert any(e.kind == "ledger.closed" for e in shown)

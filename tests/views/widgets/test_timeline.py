@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
-from labkit.views.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
+from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, TimelineView
 from labkit.views.widgets.timeline.fold import NodeState, Surroundings
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
 from labkit.views.widgets.timeline.story import Story
@@ -118,7 +118,7 @@ LIFE = events(
     ("b0", "memtable.put", 7, 0),
     ("b0", "node.killed"),
 )
-BROKEN = Broken("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
+BROKEN = BrokenPromise("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
 
 
 def words_in(svg: str) -> str:

@@ -14,7 +14,7 @@ from labkit.system.storage.xray import journal_spans
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.xray import XRay
-from labkit.views.widgets.xray.rows import Row, notes_of, rows_of, text_of
+from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
 from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.films import attributes_of
 
@@ -29,7 +29,7 @@ def moments() -> dict[str, tuple[Piece, ...]]:
 
 
 def test_the_same_bytes_begin_a_row_in_every_piece() -> None:
-    assert list(rows_of(HEAD_PIECE, 8)) == [Row(0, 4, 4), Row(4, 0, 8)]
+    assert list(rows_of(HEAD_PIECE, 8)) == [ByteRow(0, 4, 4), ByteRow(4, 0, 8)]
 
 
 def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
@@ -37,15 +37,15 @@ def test_a_long_field_shows_its_first_and_its_last_rows() -> None:
     data = layout.struct.pack(b"BKLG")
     rows = list(rows_of(Piece("f", "f", 0, data, tuple(layout.spans(data)), 512), 16))
     assert rows == [
-        *(Row(0, 0, 16), Row(16, 0, 16), Row(32, 0, 16)),
-        *(Row(48, 0, 0, 448), Row(496, 0, 16)),
+        *(ByteRow(0, 0, 16), ByteRow(16, 0, 16), ByteRow(32, 0, 16)),
+        *(ByteRow(48, 0, 0, 448), ByteRow(496, 0, 16)),
     ]
     assert sum(row.size + row.left_out for row in rows) == 512
 
 
 def test_a_note_names_the_fields_that_begin_in_the_row() -> None:
-    assert list(notes_of(HEAD_PIECE, Row(0, 4, 4))) == [("length", "8")]
-    assert list(notes_of(HEAD_PIECE, Row(6, 0, 6))) == []
+    assert list(notes_of(HEAD_PIECE, ByteRow(0, 4, 4))) == [("length", "8")]
+    assert list(notes_of(HEAD_PIECE, ByteRow(6, 0, 6))) == []
     assert text_of(b"a\0~\x7f") == "a·~·"
 
 

@@ -2,10 +2,7 @@
 
     state      what the metadata store and the bookies say, as records
     repair     recovers and decommissions lost bookies
-    records    the answers as values
-    text       the answers as lines
-    arguments  the options of these verbs
-    command    calls and prints
+    records    the answers as values, and their text
 
-Read `state` and `command` first.
+Read `state` first.
 """

@@ -20,7 +20,7 @@ from labkit.system.model.errors import (
 )
 from labkit.views.shell.cluster.records import (
     BookieOfCluster,
-    BookieState,
+    BookieStatus,
     ClusterMade,
     InstanceId,
     LedgerDeleted,
@@ -60,13 +60,13 @@ async def whatisinstanceid(store: MetadataStore) -> InstanceId:
 
 
 async def listbookies(
-    store: MetadataStore, states: Iterable[BookieState] = tuple(BookieState)
+    store: MetadataStore, states: Iterable[BookieStatus] = tuple(BookieStatus)
 ) -> list[BookieOfCluster]:
     """The bookies in these states, sorted by id; a bookie that is down is known by its cookie."""
     registered = await BookieWatch(store).now()
-    found = dict.fromkeys(await all_bookies(store), BookieState.DOWN)
-    found |= dict.fromkeys(registered.read_only, BookieState.READ_ONLY)
-    found |= dict.fromkeys(registered.writable, BookieState.READ_WRITE)
+    found = dict.fromkeys(await all_bookies(store), BookieStatus.DOWN)
+    found |= dict.fromkeys(registered.read_only, BookieStatus.READ_ONLY)
+    found |= dict.fromkeys(registered.writable, BookieStatus.READ_WRITE)
     wanted = set(states)
     return [
         await _with_address(store, bookie_id, state)
@@ -76,15 +76,15 @@ async def listbookies(
 
 
 async def _with_address(
-    store: MetadataStore, bookie_id: str, state: BookieState
+    store: MetadataStore, bookie_id: str, state: BookieStatus
 ) -> BookieOfCluster:
-    if state is BookieState.DOWN:
+    if state is BookieStatus.DOWN:
         return BookieOfCluster(bookie_id, state)
     try:
         endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
     except BKBookieHandleNotAvailableException:
         # The bookie has gone since the list was read.
-        return BookieOfCluster(bookie_id, BookieState.DOWN)
+        return BookieOfCluster(bookie_id, BookieStatus.DOWN)
     return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
 
 

@@ -3,15 +3,14 @@
     messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
 
     options      the options of a query; every refusal names the option
-    schema       the columns of a query
     cluster      connects, and tries again when ZooKeeper cannot be reached
     directory    the ledgers of each lane, and how far they are confirmed; a lane is a partition of
                  the topic, or a ledger
     bounds       the first and the last place of each lane
     spans        cuts the entries into tasks: at segments; large parts are split, small ones joined
     entries      in a worker: entries of a span, read ahead; another replica where one fails
-    rows         entry -> messages, payloads unpacked (payloads)
-    columns      rows -> Arrow record batches (batches)
+    rows         entry -> messages, payloads unpacked
+    columns      the columns of a query; rows -> Arrow record batches (batches)
     following    a stream's progress: new entries, and how many to read; offsets are MessageIDs
     source, stream    the classes that Spark calls
 

@@ -22,8 +22,8 @@ from labkit.views.spark.bookkeeper.columns import make_column
 from labkit.views.spark.bookkeeper.directory import LedgerGoneError, gone
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.options import MIB, Options
-from labkit.views.spark.bookkeeper.rows import Rows
-from labkit.views.spark.bookkeeper.spans import Span
+from labkit.views.spark.bookkeeper.rows import SpanRows
+from labkit.views.spark.bookkeeper.spans import EntrySpan
 
 _BATCH_BYTES = 16 * MIB
 
@@ -31,13 +31,13 @@ _BATCH_BYTES = 16 * MIB
 class Task(InputPartition):
     """The spans that one task reads; pickled and sent to a worker."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[EntrySpan]) -> None:
         super().__init__(tuple(spans))
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[EntrySpan, ...]:
         """The spans, in the order of reading."""
-        spans: tuple[Span, ...] = self.value
+        spans: tuple[EntrySpan, ...] = self.value
         return spans
 
 
@@ -81,10 +81,10 @@ async def _batches(
 
 
 async def _span_batches(
-    client: BookKeeper, span: Span, options: Options, schema: pa.Schema
+    client: BookKeeper, span: EntrySpan, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    def no_rows() -> Rows:
-        return Rows(span, options.topic, schema.names)
+    def no_rows() -> SpanRows:
+        return SpanRows(span, options.topic, schema.names)
 
     rows = no_rows()
     async with aclosing(read_span(client, span, options.retry_s)) as portions:
@@ -100,6 +100,6 @@ async def _span_batches(
         yield _batch(rows, schema)
 
 
-def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+def _batch(rows: SpanRows, schema: pa.Schema) -> pa.RecordBatch:
     columns = [make_column(name, rows) for name in schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

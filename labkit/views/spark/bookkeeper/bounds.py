@@ -16,12 +16,12 @@ from labkit.views.spark.bookkeeper.spans import (
     EARLIEST,
     LATEST,
     KnownLedger,
-    Place,
+    ReadPosition,
     beginning_at,
     ending_with,
 )
 
-Bounds = dict[int, tuple[Place, Place]]
+Bounds = dict[int, tuple[ReadPosition, ReadPosition]]
 """First and last place of each lane."""
 
 

@@ -47,17 +47,14 @@ class RetryingStore(ZooKeeperStore):
         self._retry_s = retry_s
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Data and version."""
         get = super().get
         return await self._retried(lambda: get(path, on_change))
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether the node exists."""
         exists = super().exists
         return await self._retried(lambda: exists(path, on_change))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Names of the children, sorted."""
         children = super().children
         return await self._retried(lambda: children(path, on_change))
 

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
-from labkit.views.spark.bookkeeper.rows import Numbers, Rows, signed
+from labkit.views.spark.bookkeeper.options import OptionError, Options
+from labkit.views.spark.bookkeeper.rows import Numbers, SpanRows, signed
 
 _STRINGS = "array<string>"
 
@@ -68,23 +70,54 @@ _FARTHEST_MS = ((1 << 63) - 1) // 1000
 _STRING_LIST = pa.list_(pa.string())
 
 
-def make_column(name: str, rows: Rows) -> pa.Array:
+def columns_of(options: Options) -> dict[str, str]:
+    """All columns of the query: name -> type."""
+    return MESSAGE_COLUMNS if options.topic else ENTRY_COLUMNS
+
+
+def check_schema(schema: StructType, options: Options) -> None:
+    """Check a user's schema: it selects columns, and can neither add others nor change their types.
+
+    Raises `OptionError`.
+    """
+    columns = columns_of(options)
+    if not schema.fields:
+        raise OptionError(f"schema: it names no column; there are {', '.join(columns)}")
+    for field in schema.fields:
+        kind = columns.get(field.name)
+        if kind is None:
+            raise OptionError(
+                f"schema: there is no column '{field.name}'; there are {', '.join(columns)}"
+            )
+        given = field.dataType.simpleString()
+        if given != kind and (given, kind) != ("timestamp", "timestamp_ltz"):
+            raise OptionError(f"schema: column '{field.name}' has the type {kind}")
+        # Spark trusts "not null", and answers `is null` without a look at the rows.
+        if options.topic and not field.nullable and field.name in MAY_BE_NULL:
+            raise OptionError(f"schema: column '{field.name}' may be null; omit 'not null'")
+
+
+def make_column(name: str, rows: SpanRows) -> pa.Array:
     """The column's values for all rows."""
     return _MAKERS[name](rows)
 
 
-def _per_span(value: Callable[[Rows], object], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+def _per_span(
+    value: Callable[[SpanRows], object], kind: pa.DataType
+) -> Callable[[SpanRows], pa.Array]:
     return lambda rows: pa.repeat(pa.scalar(value(rows), kind), rows.count)
 
 
-def _numbers(numbers: Callable[[Rows], Numbers], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+def _numbers(
+    numbers: Callable[[SpanRows], Numbers], kind: pa.DataType
+) -> Callable[[SpanRows], pa.Array]:
     return lambda rows: pa.array(numbers(rows)).cast(kind)
 
 
-def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+def _of_chunks(field: str, kind: pa.DataType) -> Callable[[SpanRows], pa.Array]:
     """Null for a message that is not a chunk of a large one, as nearly all are."""
 
-    def make(rows: Rows) -> pa.Array:
+    def make(rows: SpanRows) -> pa.Array:
         if not rows.has_chunks:
             return pa.nulls(rows.count, kind)
         values = [getattr(m, field) if m.HasField("chunk_id") else None for m in rows.metadata]
@@ -93,13 +126,13 @@ def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
     return make
 
 
-def _event_times(rows: Rows) -> pa.Array:
+def _event_times(rows: SpanRows) -> pa.Array:
     times = signed([head.event_time for head in rows.heads])
     # In Pulsar 0 means "no event time".
     return _times(times, times == 0)
 
 
-def _publish_times(rows: Rows) -> pa.Array:
+def _publish_times(rows: SpanRows) -> pa.Array:
     return _times(rows.publish_times_ms(), np.zeros(rows.count, np.bool_))
 
 
@@ -119,7 +152,7 @@ def _texts(values: Sequence[str | bytes | None]) -> pa.Array:
     )
 
 
-def _properties(rows: Rows) -> pa.Array:
+def _properties(rows: SpanRows) -> pa.Array:
     lists = [head.properties for head in rows.heads]
     offsets = np.zeros(rows.count + 1, np.int32)
     np.cumsum([len(each) for each in lists], out=offsets[1:])
@@ -131,17 +164,17 @@ def _properties(rows: Rows) -> pa.Array:
     )
 
 
-def _ensembles(rows: Rows) -> pa.Array:
+def _ensembles(rows: SpanRows) -> pa.Array:
     return pa.array([rows.ensemble()], _STRING_LIST).take(pa.array(np.zeros(rows.count, np.int64)))
 
 
-def _write_sets(rows: Rows) -> pa.Array:
+def _write_sets(rows: SpanRows) -> pa.Array:
     """Entries whose ids leave the same remainder have the same write set."""
     kinds = pa.array(rows.write_sets(), _STRING_LIST)
     return kinds.take(pa.array(rows.entry_ids() % len(kinds)))
 
 
-_MAKERS: dict[str, Callable[[Rows], pa.Array]] = {
+_MAKERS: dict[str, Callable[[SpanRows], pa.Array]] = {
     "topic": _per_span(lambda rows: rows.topic, pa.string()),
     "partition": _per_span(lambda rows: rows.span.partition, pa.int32()),
     "ledger": _per_span(lambda rows: rows.span.ledger.ledger_id, pa.int64()),

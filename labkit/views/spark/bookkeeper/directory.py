@@ -40,7 +40,7 @@ class LedgerGoneError(LabkitError):
     """A ledger of the query no longer exists: it was deleted, or trimmed from its topic."""
 
 
-class Directory:
+class LedgerDirectory:
     """Looks up ledgers; a closed ledger never changes, so it is looked up only once."""
 
     def __init__(self, client: BookKeeper, options: Options) -> None:

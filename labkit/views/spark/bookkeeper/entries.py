@@ -15,7 +15,7 @@ from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
 from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retried
 from labkit.views.spark.bookkeeper.options import MIB
-from labkit.views.spark.bookkeeper.spans import Span
+from labkit.views.spark.bookkeeper.spans import EntrySpan
 
 _PORTION_BYTES = MIB // 2
 _MOST_ENTRIES = 2048
@@ -23,7 +23,7 @@ _AHEAD = 4
 
 
 async def read_span(
-    client: BookKeeper, span: Span, retry_s: float
+    client: BookKeeper, span: EntrySpan, retry_s: float
 ) -> AsyncGenerator[list[Entry], None]:
     """The span's entries in order, a few at a time.  Raises what `LedgerReader.read_entry` does;
     while no bookie that has an entry can be reached, it is read again for up to `retry_s`.
@@ -54,7 +54,7 @@ async def read_span(
             task.cancel()
 
 
-def _portions(span: Span) -> list[tuple[int, int]]:
+def _portions(span: EntrySpan) -> list[tuple[int, int]]:
     """The first and last entry of each portion; portions begin at the ensemble's bookies in
     turn.
     """

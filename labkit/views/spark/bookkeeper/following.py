@@ -13,7 +13,12 @@ from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.messages import decode_metadata
 from labkit.views.spark.bookkeeper.bounds import named_ids
-from labkit.views.spark.bookkeeper.directory import AT_ONCE, Chains, Directory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import (
+    AT_ONCE,
+    Chains,
+    LedgerDirectory,
+    LedgerGoneError,
+)
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.offsets import (
     Offset,
@@ -24,13 +29,18 @@ from labkit.views.spark.bookkeeper.offsets import (
     nothing_of,
 )
 from labkit.views.spark.bookkeeper.options import Options
-from labkit.views.spark.bookkeeper.spans import Span, beginning_behind, ending_with, span_between
+from labkit.views.spark.bookkeeper.spans import (
+    EntrySpan,
+    beginning_behind,
+    ending_with,
+    span_between,
+)
 
 
-class Follower:
+class StreamFollower:
     """Follows the lanes of a stream; it lives as long as the query runs."""
 
-    def __init__(self, directory: Directory, options: Options) -> None:
+    def __init__(self, directory: LedgerDirectory, options: Options) -> None:
         self._directory = directory
         self._options = options
         self._successors: dict[tuple[int, MessageId], int] = {}
@@ -57,7 +67,7 @@ class Follower:
         """The next offset after `start`: confirmed, at most `target`, at most `max_rows` rows on.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and what
-        `Directory.known` raises.
+        `LedgerDirectory.known` raises.
         """
         chains = await self._directory.chains()
         self._check_start(start, chains)
@@ -74,13 +84,13 @@ class Follower:
             ends = await self._limited(chains, begin, ends, max_rows)
         return {**start, **ends}
 
-    async def spans(self, start: Offset, end: Offset) -> list[Span]:
+    async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
         """The spans between two offsets.  Raises as `next_offset`."""
         chains = await self._directory.chains()
         self._check_start(start, chains)
         self._check_end(start, end, chains)
 
-        async def of_lane(lane: int) -> list[Span]:
+        async def of_lane(lane: int) -> list[EntrySpan]:
             begin = start.get(lane, nothing_of(lane))
             return [each async for each in self._lane_spans(lane, chains[lane], begin, end[lane])]
 
@@ -123,7 +133,7 @@ class Follower:
 
     async def _lane_spans(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId
-    ) -> AsyncGenerator[Span, None]:
+    ) -> AsyncGenerator[EntrySpan, None]:
         """The spans between two offsets of a lane.  Ledgers are looked up a few at a time: a batch
         of limited size needs only the first of perhaps thousands.
         """
@@ -174,7 +184,7 @@ class Follower:
                     return begin, taken
         return end if taken < max_rows else begin, taken
 
-    async def _sizes(self, span: Span, max_rows: int) -> list[int]:
+    async def _sizes(self, span: EntrySpan, max_rows: int) -> list[int]:
         """The numbers of messages in the first entries, for enough entries to reach `max_rows`."""
         if not self._options.topic:
             return [1] * (span.last - span.first + 1)

@@ -8,7 +8,7 @@ Entry -1: no entry of the ledger yet; ledger -1: no ledger yet.
 from collections.abc import Iterable, Mapping
 
 from labkit.system.model.message_id import MessageId
-from labkit.views.spark.bookkeeper.spans import Span
+from labkit.views.spark.bookkeeper.spans import EntrySpan
 
 Offset = dict[int, MessageId]
 
@@ -59,7 +59,7 @@ def earlier(one: MessageId, other: MessageId) -> MessageId:
     return min(one, other, key=order)
 
 
-def after_rows(span: Span, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
+def after_rows(span: EntrySpan, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
     """The offset after at most `max_rows` (at least 1) messages of the span, and their number;
     `sizes` has the number of messages in each entry.
     """

@@ -11,10 +11,15 @@ import numpy.typing as npt
 
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import Entry
-from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from labkit.system.model.errors import LabkitError
+from labkit.system.model.proto.pulsar_pb2 import (
+    CompressionType,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+from labkit.system.topic.compression import DecompressionError, decompressed
 from labkit.system.topic.messages import split_entry
-from labkit.views.spark.bookkeeper.payloads import plain_payload
-from labkit.views.spark.bookkeeper.spans import WHOLE, Span
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,10 +34,14 @@ def signed(numbers: Sequence[int]) -> Numbers:
     return np.array(numbers, np.uint64).view(np.int64)
 
 
-class Rows:
+class PayloadError(LabkitError):
+    """The payload of an entry cannot be unpacked; the message names the entry."""
+
+
+class SpanRows:
     """Rows of a span that have been read, but are not in a batch yet."""
 
-    def __init__(self, span: Span, topic: str, columns: Collection[str]) -> None:
+    def __init__(self, span: EntrySpan, topic: str, columns: Collection[str]) -> None:
         """With `topic` "" a row is an entry.  Only what the columns need is unpacked and kept, so
         other columns of an encrypted topic can be read without its key.
         """
@@ -77,7 +86,7 @@ class Rows:
         is_batch = metadata.HasField("num_messages_in_batch")
         # The metadata of a single message are not encrypted, those of a batch are.
         if self._with_payloads or (is_batch and self._with_heads):
-            payload = plain_payload(metadata, payload, *ids)
+            payload = _plain_payload(metadata, payload, *ids)
         self.metadata.append(metadata)
         if not is_batch:
             self._first_slots.append(_NOT_BATCHED)
@@ -125,7 +134,6 @@ class Rows:
         return np.repeat(np.array(numbers, np.int64), self.counts)
 
     def entry_ids(self) -> Numbers:
-        """Entry ids."""
         return self.repeated([entry.entry_id for entry in self.entries])
 
     def publish_times_ms(self) -> Numbers:
@@ -151,3 +159,29 @@ class Rows:
             [ensemble[place] for place in write_set(entry_id, *sizes)]
             for entry_id in range(metadata.ensemble_size)
         ]
+
+
+def _plain_payload(
+    metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int
+) -> bytes:
+    """The payload of an entry, unpacked: a client compresses all messages of a batch together.
+
+    A chunk of a large message stays as it is: its client compressed the whole message, then cut it.
+    Raises `PayloadError` for encrypted and damaged ones.
+    """
+    if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
+        raise PayloadError(
+            f"entry {entry_id} of ledger {ledger_id} is encrypted, and only its consumers have the"
+            " key. Columns that need no key can be read by a schema that names only these, such as"
+            " .schema('ledger long, entry long, batch_index int'); option 'ledgers' instead of"
+            " 'topic' reads payloads as they are stored"
+        )
+    if not metadata.compression or metadata.HasField("chunk_id"):
+        return payload
+    try:
+        return decompressed(metadata.compression, payload, metadata.uncompressed_size)
+    except DecompressionError as error:
+        kind = CompressionType.Name(metadata.compression)
+        raise PayloadError(
+            f"entry {entry_id} of ledger {ledger_id} is compressed by {kind}: {error}"
+        ) from None

@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 from labkit.views.spark.bookkeeper.batches import Task, read_task
 from labkit.views.spark.bookkeeper.bounds import check_ranges, check_readable, places
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
-from labkit.views.spark.bookkeeper.directory import Directory
+from labkit.views.spark.bookkeeper.columns import check_schema, columns_of
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
-from labkit.views.spark.bookkeeper.schema import check_schema, columns_of
-from labkit.views.spark.bookkeeper.spans import Span, span_between, tasks
+from labkit.views.spark.bookkeeper.spans import EntrySpan, span_between, tasks
 from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
 
 
@@ -26,7 +26,6 @@ class BookKeeperSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return "bookkeeper"
 
     @without_traceback
@@ -71,13 +70,12 @@ class LedgersReader(DataSourceReader):
         return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A task's rows."""
         return read_task(partition, self._options, self._schema)
 
-    async def _spans(self) -> list[Span]:
+    async def _spans(self) -> list[EntrySpan]:
         options = self._options
         async with connected(options) as client:
-            directory = Directory(client, options)
+            directory = LedgerDirectory(client, options)
             chains = await directory.chains()
             if options.fail_on_data_loss:
                 check_ranges(options, chains)

@@ -28,7 +28,7 @@ the same for files, `spark.sql.files.openCostInBytes`.
 """
 
 
-class Place(NamedTuple):
+class ReadPosition(NamedTuple):
     """As a beginning: the first message to read.  As an end: the slot before which to stop."""
 
     ledger_id: int
@@ -36,25 +36,29 @@ class Place(NamedTuple):
     slot: int
 
 
-EARLIEST = Place(-1, 0, 0)
-LATEST = Place((1 << 63) - 1, (1 << 63) - 1, WHOLE)
+EARLIEST = ReadPosition(-1, 0, 0)
+LATEST = ReadPosition((1 << 63) - 1, (1 << 63) - 1, WHOLE)
 
 
-def beginning_at(message_id: MessageId) -> Place:
+def beginning_at(message_id: MessageId) -> ReadPosition:
     """Begin with this message; batch index -1: with the first message of the entry."""
-    return Place(message_id.ledger_id, message_id.entry_id, max(message_id.batch_index, 0))
+    return ReadPosition(message_id.ledger_id, message_id.entry_id, max(message_id.batch_index, 0))
 
 
-def beginning_behind(message_id: MessageId) -> Place:
+def beginning_behind(message_id: MessageId) -> ReadPosition:
     """Begin with the next message; batch index -1: after the whole entry."""
     ledger_id, entry_id, slot = (message_id.ledger_id, message_id.entry_id, message_id.batch_index)
-    return Place(ledger_id, entry_id + 1, 0) if slot < 0 else Place(ledger_id, entry_id, slot + 1)
+    return (
+        ReadPosition(ledger_id, entry_id + 1, 0)
+        if slot < 0
+        else ReadPosition(ledger_id, entry_id, slot + 1)
+    )
 
 
-def ending_with(message_id: MessageId) -> Place:
+def ending_with(message_id: MessageId) -> ReadPosition:
     """End with this message; batch index -1: with the last message of the entry."""
     slot = WHOLE if message_id.batch_index < 0 else message_id.batch_index + 1
-    return Place(message_id.ledger_id, message_id.entry_id, slot)
+    return ReadPosition(message_id.ledger_id, message_id.entry_id, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class KnownLedger:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class EntrySpan:
     """Entries `first` to `last`: the first one from slot `skip` on, the last one up to `stop`."""
 
     ledger: KnownLedger
@@ -90,7 +94,7 @@ class Span:
         """The estimated size of its payloads, by the ledger's average."""
         return (self.last - self.first + 1) * self.bytes_per_entry
 
-    def part(self, first: int, last: int) -> "Span":
+    def part(self, first: int, last: int) -> "EntrySpan":
         """The span's entries from `first` to `last`, at least one."""
         return replace(
             self,
@@ -101,11 +105,13 @@ class Span:
         )
 
 
-def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) -> Span | None:
+def span_between(
+    ledger: KnownLedger, partition: int, start: ReadPosition, end: ReadPosition
+) -> EntrySpan | None:
     """The ledger's entries between the two places; None if there are none."""
     if not start.ledger_id <= ledger.ledger_id <= end.ledger_id:
         return None
-    span = Span(ledger, partition, 0, ledger.last_entry_id)
+    span = EntrySpan(ledger, partition, 0, ledger.last_entry_id)
     if ledger.ledger_id == start.ledger_id:
         span = replace(span, first=start.entry_id, skip=start.slot)
     if ledger.ledger_id == end.ledger_id and end.entry_id <= span.last:
@@ -116,7 +122,7 @@ def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) 
     return None if is_empty else span
 
 
-def by_segment(span: Span) -> Iterator[Span]:
+def by_segment(span: EntrySpan) -> Iterator[EntrySpan]:
     """The span, cut where the ledger changes to another ensemble."""
     firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
     lasts = [first - 1 for first in firsts[1:]] + [span.last]
@@ -125,9 +131,9 @@ def by_segment(span: Span) -> Iterator[Span]:
             yield span.part(first, last)
 
 
-def tasks(spans: Iterable[Span], split_bytes: int) -> list[tuple[Span, ...]]:
+def tasks(spans: Iterable[EntrySpan], split_bytes: int) -> list[tuple[EntrySpan, ...]]:
     """The spans of each task, in order; a task never has spans of two partitions."""
-    dealt: list[list[Span]] = []
+    dealt: list[list[EntrySpan]] = []
     cost = 0
     for span in spans:
         for segment in by_segment(span):
@@ -142,7 +148,7 @@ def tasks(spans: Iterable[Span], split_bytes: int) -> list[tuple[Span, ...]]:
     return [tuple(task) for task in dealt]
 
 
-def _cut(span: Span, split_bytes: int) -> Iterator[Span]:
+def _cut(span: EntrySpan, split_bytes: int) -> Iterator[EntrySpan]:
     """Equal parts, none larger than `split_bytes` unless a single entry is."""
     entry_count = span.last - span.first + 1
     part_count = min(-(-span.size_bytes // split_bytes), entry_count)

@@ -27,11 +27,11 @@ from pyspark.sql.types import StructType
 
 from labkit.views.spark.bookkeeper.batches import Task, read_task
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
-from labkit.views.spark.bookkeeper.directory import Directory
-from labkit.views.spark.bookkeeper.following import Follower
+from labkit.views.spark.bookkeeper.columns import check_schema
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
+from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
-from labkit.views.spark.bookkeeper.schema import check_schema
 from labkit.views.spark.bookkeeper.spans import tasks
 
 T = TypeVar("T")
@@ -46,17 +46,15 @@ class _Session:
         self.follower = self.run(self._connect(options))
 
     def run(self, question: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine; returns its result."""
         return self._runner.run(question)
 
     def close(self) -> None:
-        """End the connection."""
         self.run(self._open.aclose())
         self._runner.close()
 
-    async def _connect(self, options: Options) -> Follower:
+    async def _connect(self, options: Options) -> StreamFollower:
         client = await self._open.enter_async_context(connected(options))
-        return Follower(Directory(client, options), options)
+        return StreamFollower(LedgerDirectory(client, options), options)
 
 
 class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -120,11 +118,9 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(each) for each in tasks(spans, self._options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A task's rows."""
         return read_task(partition, self._options, self._schema)
 
     def stop(self) -> None:
-        """Close the connection: the query has ended."""
         if self._opened is not None:
             self._opened.close()
 

@@ -15,9 +15,9 @@ from labkit.system.trace.bookie_fold import BOOKIE_KINDS, BookieState, fold_book
 from labkit.system.trace.events import Event
 from labkit.views.widgets.bookie_inside.blocks import legend
 from labkit.views.widgets.bookie_inside.picture import BookiePicture, summary
-from labkit.views.widgets.follower import Cluster
+from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.run import Run, Source
+from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
@@ -37,7 +37,7 @@ class BookieInside(PlayingView):
 
     def __init__(
         self,
-        source: Source | Cluster,
+        source: RunSource | LiveCluster,
         bookie: str | None = None,
         upto: int | None = None,
         page_size: int = DEFAULT_PAGE_SIZE,
@@ -52,7 +52,7 @@ class BookieInside(PlayingView):
         """The name of the bookie that is shown; "" while there is none."""
         return self._bookie
 
-    def picture(self, run: Run) -> BookiePicture:
+    def picture(self, run: DisplayedRun) -> BookiePicture:
         """The bookie before its first event."""
         known = self._known(run.events)
         self._bookie = self._chosen or next(iter(known), "")

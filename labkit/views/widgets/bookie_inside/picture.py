@@ -10,8 +10,8 @@ from labkit.views.widgets.bookie_inside.bands import Band, Item, bands_of
 from labkit.views.widgets.bookie_inside.blocks import GAP, HIGH, NOTE, WIDTH, block, width_of_item
 from labkit.views.widgets.captions import FirstTimes, note
 from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, buttons
-from labkit.views.widgets.run import Run
-from labkit.views.widgets.scene import Kept, Mark, group, picture, rect, text
+from labkit.views.widgets.run import DisplayedRun
+from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 GUTTER, RIGHT = 150, WIDTH - 12
@@ -76,12 +76,17 @@ class BookiePicture:
     """
 
     def __init__(
-        self, run: Run, name: str, page_size: int, acts: tuple[str, ...], events: Sequence[Event]
+        self,
+        run: DisplayedRun,
+        name: str,
+        page_size: int,
+        acts: tuple[str, ...],
+        events: Sequence[Event],
     ) -> None:
         self._name, self._page_size, self._acts = name, page_size, acts
         self._fold = BookieFold()
         self._firsts = FirstTimes(run)
-        self._kept = Kept()
+        self._kept = PartCache()
         self._lines = Lines()
         self._least = _height_for(events, page_size)
 

@@ -12,9 +12,9 @@ from typing import Any
 from labkit.system.trace.fold import ClusterState, fold
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
-from labkit.views.widgets.follower import Cluster
+from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.run import Run, Source
+from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 
@@ -28,11 +28,11 @@ class ClusterView(PlayingView):
     ledger: the id of the one ledger to show.  By default the newest, and the others on request.
     """
 
-    def __init__(self, source: Source | Cluster, ledger: int | None = None) -> None:
+    def __init__(self, source: RunSource | LiveCluster, ledger: int | None = None) -> None:
         self._fixed = self._ledger = ledger
         super().__init__(source)
 
-    def picture(self, run: Run) -> ClusterPicture:
+    def picture(self, run: DisplayedRun) -> ClusterPicture:
         """The cluster before the first event."""
         if self.is_live:
             return ClusterPicture(run, self._ledger, self.bookies(), self.acts(), LIVE_ROWS)
@@ -42,7 +42,6 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
 
     def legend(self) -> Mark:
-        """The legend of the signs."""
         return legend()
 
     def choices(self) -> list[Message]:

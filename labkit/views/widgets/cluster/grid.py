@@ -17,7 +17,7 @@ from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import Places
-from labkit.views.widgets.scene import Kept, Mark, Move, group, path, text
+from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, text
 
 MOST_PITCH = 150
 
@@ -38,7 +38,7 @@ _HOME = ("add.acked", "read.done", "read.failed")
 NONE: Mapping[str, str] = {}
 
 
-class Layout(NamedTuple):
+class GridLayout(NamedTuple):
     """width: of the whole picture.  gutter: the space left of the columns.  pitch: the distance
     between columns.  top: the first row's, from the top of the headings.
     """
@@ -51,7 +51,6 @@ class Layout(NamedTuple):
 
     @property
     def column(self) -> float:
-        """The width of a column."""
         return self.pitch - 6
 
     @property
@@ -84,14 +83,13 @@ class Grid:
         self.fold = Fold(bookies)
         self._width, self._gutter, self._run = width, gutter, run
         self._rows, self._first = rows, 0
-        self._kept = Kept()
+        self._kept = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
         self._lost: set[str] = set()
         self.firsts = FirstTimes(places)
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.fold.take(event)
         self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
@@ -112,10 +110,9 @@ class Grid:
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
 
     @property
-    def layout(self) -> Layout:
-        """Where things are."""
+    def layout(self) -> GridLayout:
         pitch = (self._width - self._gutter - 8) // max(len(self.fold.bookies), 1)
-        found = Layout(self._width, self._gutter, min(MOST_PITCH, pitch), 0, self._rows)
+        found = GridLayout(self._width, self._gutter, min(MOST_PITCH, pitch), 0, self._rows)
         acts = ACTS * act_lines(self.acts, found.column)
         return found._replace(top=HEAD + acts + 4)
 
@@ -204,7 +201,7 @@ class Grid:
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
         )
 
-    def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: Layout) -> Mark:
+    def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: GridLayout) -> Mark:
         sight = range(self._first, self._first + self._rows)
         return group(
             "flights",
@@ -216,7 +213,7 @@ class Grid:
             ),
         )
 
-    def _notes(self, ledger_id: int, x: dict[str, float], layout: Layout) -> list[Mark]:
+    def _notes(self, ledger_id: int, x: dict[str, float], layout: GridLayout) -> list[Mark]:
         """The words beside an event that is the first of its kind."""
         event = self.firsts.event
         if event is None:
@@ -250,7 +247,7 @@ def _column(
     place: int,
     words: str,
     x: float,
-    layout: Layout,
+    layout: GridLayout,
     acts: tuple[str, ...],
     run: str,
 ) -> Mark:
@@ -279,7 +276,7 @@ def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
 
 
 @lru_cache(1024)
-def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
+def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
     """The lines at the beginnings of segments, at LastAddConfirmed and at LastAddPushed."""
     right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
     lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed

@@ -7,8 +7,8 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.fold import ClusterState, Ledger
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import header
-from labkit.views.widgets.run import Run
-from labkit.views.widgets.scene import Kept, Mark, group, path, picture, rect, text
+from labkit.views.widgets.run import DisplayedRun
+from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
 _LEAST_PITCH = 40
@@ -19,27 +19,28 @@ class ClusterPicture:
     """Draws one ledger of a run; the parameters are `Grid`'s."""
 
     def __init__(
-        self, run: Run, ledger: int | None, bookies: Sequence[str], acts: tuple[str, ...], rows: int
+        self,
+        run: DisplayedRun,
+        ledger: int | None,
+        bookies: Sequence[str],
+        acts: tuple[str, ...],
+        rows: int,
     ) -> None:
         width = max(WIDTH, GUTTER + 8 + _LEAST_PITCH * len(bookies))
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
-        self._kept = Kept()
+        self._kept = PartCache()
 
     @property
     def hush_at(self) -> float | None:
-        """The position on the clock at which the words about a first event end."""
         return self.grid.firsts.hush_at
 
     def hush(self) -> None:
-        """Those words end."""
         self.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self.grid.take(event)
 
     def scene(self) -> Mark:
-        """The picture now."""
         state, ledger_id, layout = self.grid.fold.state(), self.grid.shown(), self.grid.layout
         return picture(
             layout.width,

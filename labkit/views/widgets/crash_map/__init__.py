@@ -10,7 +10,7 @@ Read in this order: `crashes`, `picture`.
 
 from typing import Any
 
-from labkit.views.widgets.crash_map.crashes import SAFE, Crashes, Source
+from labkit.views.widgets.crash_map.crashes import SAFE, Crashes, CrashMapSource
 from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.scene import Mark
@@ -30,18 +30,16 @@ class CrashMapView(SceneView):
     at: tuple[int, int]
     """The row and the column of the shown cell."""
 
-    def __init__(self, source: Source, at: tuple[int, int] | None = None) -> None:
+    def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
         self.at = at or self.crashes.first_unsafe()
         self._shoot()
         super().__init__()
 
     def scene(self) -> Mark:
-        """The map, and the crash of the chosen cell beside it."""
         return self.reel.beats[self._number_of(*self.at)].scene
 
     def legend(self) -> Mark:
-        """The legend of cells and columns."""
         return legend(self.crashes)
 
     def whole(self) -> Message:
@@ -52,7 +50,6 @@ class CrashMapView(SceneView):
         }
 
     def turned_to(self, number: int) -> None:
-        """Called when the browser shows another cell."""
         self.at = self.cells[number]
         self.open_at(self.reel.beats[number].at)
 

@@ -14,14 +14,14 @@ _NOTHING = "empty"
 """The words for a file without content."""
 
 
-class Source(Protocol):
+class CrashMapSource(Protocol):
     """What the view needs from a crash map."""
 
     def as_dict(self) -> dict[str, Any]:
         """`variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
 
 
-class File(NamedTuple):
+class FileAtRestart(NamedTuple):
     """A file at the next start: its content in words, its first bytes after the header in hex."""
 
     path: str
@@ -55,12 +55,10 @@ class Crashes:
         ]
 
     def end(self, row: int, column: int) -> dict[str, Any]:
-        """The outcome of the crash."""
         found: dict[str, Any] = self._data["ends"][self._data["cells"][row][column][0]]
         return found
 
     def verdict(self, row: int, column: int) -> str:
-        """One of `VERDICTS`."""
         return str(self.end(row, column)["verdict"])
 
     def first_unsafe(self) -> tuple[int, int]:
@@ -97,7 +95,7 @@ class Crashes:
             fate = {0: "lost", 1: "kept"}.get(share, "torn")
             yield f"{fate}: {short(self._data['texts'][at])}"
 
-    def files(self, row: int, column: int) -> list[File]:
+    def files(self, row: int, column: int) -> list[FileAtRestart]:
         """The files at the next start that are not empty."""
         return [file for file in self._files(row, column) if file.words != _NOTHING]
 
@@ -126,5 +124,5 @@ class Crashes:
             f" {self.place(row, column)}: {self.end(row, column)['words']}"
         )
 
-    def _files(self, row: int, column: int) -> list[File]:
-        return [File(*self._data["files"][at]) for at in self.end(row, column)["files"]]
+    def _files(self, row: int, column: int) -> list[FileAtRestart]:
+        return [FileAtRestart(*self._data["files"][at]) for at in self.end(row, column)["files"]]

@@ -13,9 +13,9 @@ from labkit.views.widgets.crash_map.crashes import (
     SAFE,
     VERDICTS,
     Crashes,
-    File,
+    FileAtRestart,
 )
-from labkit.views.widgets.scene import Kept, Look, Mark, group, path, picture, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, Style, group, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN = 860, 10
@@ -30,7 +30,7 @@ LINE = 16
 """Of text."""
 
 _FATE = "What is not yet synced at the crash is"
-_LOOKS: dict[str, Look] = {
+_LOOKS: dict[str, Style] = {
     SAFE: {"fill": "safe"},
     LOST: {"fill": "lost"},
     INVENTED: {"fill": "confirmed"},
@@ -51,7 +51,7 @@ class CrashMapPicture:
 
     def __init__(self, crashes: Crashes, at: Callable[[int, int], int]) -> None:
         self.crashes, self._at = crashes, at
-        self._kept = Kept()
+        self._kept = PartCache()
         self._lines = list(self._listed())
         self._line_of = {line.row: place for place, line in enumerate(self._lines)}
         longest = max(width_of(crashes.operation(row)) for row in range(len(crashes.points)))
@@ -68,11 +68,10 @@ class CrashMapPicture:
         self._bottom = TOP + ROW * self._count + 32
         self._small_row = min(8.0, ROW * self._count / len(crashes.points))
         self._small = self._overview()
-        self._blocks: dict[tuple[tuple[File, ...], str], tuple[Mark, float]] = {}
+        self._blocks: dict[tuple[tuple[FileAtRestart, ...], str], tuple[Mark, float]] = {}
         self._height = max(self._files(*cell)[1] for cell in cells) + 6
 
     def scene(self, row: int, column: int) -> Mark:
-        """The picture with that cell chosen."""
         kept = self._kept.part
         first = self._first_line(row)
         shown = range(first, min(first + self._count, len(self._lines)))
@@ -276,7 +275,7 @@ class CrashMapPicture:
             self._blocks[files] = self._block(*files)
         return self._blocks[files]
 
-    def _block(self, files: tuple[File, ...], empty: str) -> tuple[Mark, float]:
+    def _block(self, files: tuple[FileAtRestart, ...], empty: str) -> tuple[Mark, float]:
         ends = [self._bottom + 44.0] * 2
         parts = [
             text("title", MARGIN, self._bottom + 24, "On disk at the next start", fill="faint")
@@ -294,7 +293,7 @@ class CrashMapPicture:
         return group("files", *parts), y
 
 
-def _file(file: File, x: float, y: float) -> Mark:
+def _file(file: FileAtRestart, x: float, y: float) -> Mark:
     """A file's content in words, and its first bytes."""
     lines = lines_of(f"{file.path}: {file.words}", FILE)
     parts = [text(str(at), 0, LINE * at, words) for at, words in enumerate(lines)]

@@ -11,7 +11,7 @@ Read in this order: `moments` (what changed, and when), `picture` (the scene), a
 from labkit.views.widgets.ensemble_history.moments import newest_ledger
 from labkit.views.widgets.ensemble_history.picture import EnsemblePicture, legend
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.run import Run, Source, events_of
+from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
 
 ROWS, STILL_ROWS = 6, 20
@@ -25,7 +25,7 @@ class EnsembleHistory(PlayingView):
     ledger: the ledger's id, the newest by default.
     """
 
-    def __init__(self, source: Source, ledger: int | None = None) -> None:
+    def __init__(self, source: RunSource, ledger: int | None = None) -> None:
         """Raises `ValueError` for a ledger whose creation is not among the events."""
         events = events_of(source)
         self.ledger_id = newest_ledger(events) if ledger is None else ledger
@@ -34,7 +34,7 @@ class EnsembleHistory(PlayingView):
             raise ValueError(f"no event creates {which}: show a trace from its creation on")
         super().__init__(source)
 
-    def picture(self, run: Run) -> EnsemblePicture:
+    def picture(self, run: DisplayedRun) -> EnsemblePicture:
         """The history before the first event."""
         return self._picture_of(run, ROWS)
 
@@ -55,5 +55,5 @@ class EnsembleHistory(PlayingView):
             picture.take(event)
         return picture
 
-    def _picture_of(self, run: Run, rows: int) -> EnsemblePicture:
+    def _picture_of(self, run: DisplayedRun, rows: int) -> EnsemblePicture:
         return EnsemblePicture(run.events, self.ledger_id, self.acts(), rows)

@@ -44,7 +44,7 @@ _END = "epilogue.started"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentPlace:
     """One place of a segment's ensemble.
 
     It should have the entries `due`; `held` of them are durable there.  `state`: up, down, paused
@@ -59,25 +59,25 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SegmentEntries:
     """A segment with its entries; `last` is `first` - 1 while it has none.  `is_deferred`: only
     the client that recovers the ledger knows of it.
     """
 
     first: int
     last: int
-    places: tuple[Place, ...]
+    places: tuple[SegmentPlace, ...]
     is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class HistoryMoment:
     """`kind`: one of the words in the module's docstring; `words`: what happened."""
 
     time_us: int
     kind: str
     words: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[SegmentEntries, ...]
     last_add_confirmed: int
     is_closed: bool
 
@@ -96,12 +96,12 @@ class History:
 
     def __init__(self, ledger_id: int) -> None:
         self.ledger_id = ledger_id
-        self.moments: list[Moment] = []
+        self.moments: list[HistoryMoment] = []
         self._fold = Fold()
         self._deferred: dict[str, dict[int, tuple[str, ...]]] = {}
         self._used: dict[str, None] = {}
         self._group: list[Event] = []
-        self._before: tuple[Stretch, ...] = ()
+        self._before: tuple[SegmentEntries, ...] = ()
         self._is_over = False
 
     @property
@@ -133,17 +133,17 @@ class History:
         self.moments.append(self._moment())
         return True
 
-    def now(self) -> tuple[Stretch, ...]:
+    def now(self) -> tuple[SegmentEntries, ...]:
         """The ledger's segments after the events taken so far."""
         own = self._deferred.get(self._group[-1].node, {}) if self._group else {}
         stretches = _stretches(self._fold.state(), self.ledger_id, own)
         return tuple(_marked(stretch, self._before) for stretch in stretches)
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> HistoryMoment:
         ledger = self._fold.ledgers.get(self.ledger_id, Ledger())
         words = [_words(event, self._before, ledger) for event in self._group]
         kinds = [_SHOWN[event.kind] for event in self._group]
-        return Moment(
+        return HistoryMoment(
             self._group[0].time_us,
             "repaired" if "repaired" in kinds else kinds[-1] if self._before else "created",
             "; ".join(words),
@@ -153,7 +153,7 @@ class History:
         )
 
 
-def moments_of(events: Sequence[Event], ledger_id: int) -> list[Moment]:
+def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
     """The ledger's moments in order, up to a simulated run's epilogue."""
     history = History(ledger_id)
     for event in events:
@@ -173,14 +173,14 @@ def _is_one_moment(earlier: Event, event: Event) -> bool:
 
 def _stretches(
     state: ClusterState, ledger_id: int, deferred: dict[int, tuple[str, ...]]
-) -> Sequence[Stretch]:
+) -> Sequence[SegmentEntries]:
     ledger = state.ledgers.get(ledger_id, Ledger())
     segments = {each.first_entry: each.ensemble for each in ledger.segments} | deferred
     firsts = sorted(segments)
     end = ledger.last_add_confirmed if ledger.closed else ledger.last_add_pushed
     lasts = [*(first - 1 for first in firsts[1:]), max(end, (firsts or [0])[-1] - 1)]
     return [
-        Stretch(
+        SegmentEntries(
             first,
             last,
             _places(state, ledger_id, Segment(first, segments[first]), last),
@@ -190,7 +190,9 @@ def _stretches(
     ]
 
 
-def _places(state: ClusterState, ledger_id: int, segment: Segment, last: int) -> tuple[Place, ...]:
+def _places(
+    state: ClusterState, ledger_id: int, segment: Segment, last: int
+) -> tuple[SegmentPlace, ...]:
     size, quorum = len(segment.ensemble), state.ledgers[ledger_id].write_quorum
     places = []
     for at, name in enumerate(segment.ensemble):
@@ -198,11 +200,11 @@ def _places(state: ClusterState, ledger_id: int, segment: Segment, last: int) ->
         copies = bookie.entries.get(ledger_id, {}) if bookie else {}
         due = tuple(e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum)
         held = tuple(e for e in due if e in copies and copies[e].state in ON_DISK)
-        places.append(Place(name, bookie.state if bookie else "unknown", held, due))
+        places.append(SegmentPlace(name, bookie.state if bookie else "unknown", held, due))
     return tuple(places)
 
 
-def _marked(stretch: Stretch, before: Sequence[Stretch]) -> Stretch:
+def _marked(stretch: SegmentEntries, before: Sequence[SegmentEntries]) -> SegmentEntries:
     """The segment, with places marked as new that another bookie had before."""
     if not before:
         return stretch
@@ -216,7 +218,7 @@ def _marked(stretch: Stretch, before: Sequence[Stretch]) -> Stretch:
     )
 
 
-def _covering(stretches: Sequence[Stretch], entry: int) -> list[str]:
+def _covering(stretches: Sequence[SegmentEntries], entry: int) -> list[str]:
     """The ensemble of the entry."""
     stretch = next(each for each in reversed(stretches) if each.first <= entry)
     return [place.bookie for place in stretch.places]
@@ -226,7 +228,7 @@ def _names(event: Event) -> tuple[str, ...]:
     return tuple(name.strip() for name in event.note.split(","))
 
 
-def _words(event: Event, before: Sequence[Stretch], ledger: Ledger) -> str:
+def _words(event: Event, before: Sequence[SegmentEntries], ledger: Ledger) -> str:
     """What happened, short."""
     node, entry = event.node, event.entry
     if event.kind in ("ensemble.set", "ensemble.deferred"):

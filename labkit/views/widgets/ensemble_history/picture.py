@@ -11,13 +11,23 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.bookie_row import Chips
 from labkit.views.widgets.ensemble_history.moments import (
     History,
-    Moment,
-    Place,
-    Stretch,
+    HistoryMoment,
+    SegmentEntries,
+    SegmentPlace,
     moments_of,
 )
 from labkit.views.widgets.run import in_ms
-from labkit.views.widgets.scene import Kept, Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.scene import (
+    Mark,
+    PartCache,
+    group,
+    hatch,
+    path,
+    picture,
+    rect,
+    rounded,
+    text,
+)
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN, STORY = 860, 8, 226
@@ -63,7 +73,7 @@ class Column(NamedTuple):
     names: float
 
 
-def columns_of(moments: Sequence[Moment]) -> tuple[Column, ...]:
+def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
     """The ranges of entries, cut at every entry at which a segment ever began."""
     firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
     end = moments[-1].stretches[-1].last
@@ -112,7 +122,7 @@ class EnsemblePicture:
         for event in events:
             end.take(event)
         self._chips = Chips(end.nodes, acts, WIDTH - 2 * MARGIN)
-        self._kept = Kept()
+        self._kept = PartCache()
 
     def hush(self) -> None:
         """No words about first events: each moment has its own."""
@@ -187,8 +197,8 @@ def _fit(column: Column, columns: Sequence[Column]) -> str:
 
 def _band(
     number: int,
-    moment: Moment,
-    stretches: tuple[Stretch, ...],
+    moment: HistoryMoment,
+    stretches: tuple[SegmentEntries, ...],
     columns: tuple[Column, ...],
     ledger_id: int,
     pitch: float,
@@ -221,7 +231,7 @@ def _band(
 
 
 @lru_cache(1024)
-def _stretch(stretch: Stretch, columns: tuple[Column, ...], ledger_id: int) -> Mark:
+def _stretch(stretch: SegmentEntries, columns: tuple[Column, ...], ledger_id: int) -> Mark:
     seen = [c for c in columns if stretch.first <= c.first <= max(stretch.last, stretch.first)]
     if not seen:
         return group(str(stretch.first))
@@ -236,7 +246,11 @@ def _stretch(stretch: Stretch, columns: tuple[Column, ...], ledger_id: int) -> M
 
 @lru_cache(4096)
 def _place(
-    place: Place, at: int, stretch: Stretch, columns: tuple[Column, ...], ledger_id: int
+    place: SegmentPlace,
+    at: int,
+    stretch: SegmentEntries,
+    columns: tuple[Column, ...],
+    ledger_id: int,
 ) -> Mark:
     left, right = columns[0].x + 2, columns[-1].end - 4
     parts = [frame(right - left, place, stretch.is_deferred)]
@@ -292,7 +306,7 @@ def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) ->
     return parts
 
 
-def frame(width: float, place: Place, is_deferred: bool) -> Mark:
+def frame(width: float, place: SegmentPlace, is_deferred: bool) -> Mark:
     """The box of a place."""
     is_away = place.state in ("down", "paused")
     stroke = "lost" if is_away else "ink" if place.is_new else "line"
@@ -304,7 +318,7 @@ def frame(width: float, place: Place, is_deferred: bool) -> Mark:
     return group("frame", box, *([lines] if is_away else []))
 
 
-def _words_of(place: Place, stretch: Stretch) -> str:
+def _words_of(place: SegmentPlace, stretch: SegmentEntries) -> str:
     missing = [str(entry) for entry in place.due if entry not in place.held]
     lacks = (
         f", without {' '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
@@ -318,11 +332,11 @@ def _words_of(place: Place, stretch: Stretch) -> str:
 def legend() -> Mark:
     """The legend of boxes and cells."""
     samples = {
-        "held": Place("", "up", (), ()),
-        "missing": Place("", "up", (), ()),
-        "new": Place("", "up", (), (), is_new=True),
-        "down": Place("", "down", (), ()),
-        "deferred": Place("", "up", (), ()),
+        "held": SegmentPlace("", "up", (), ()),
+        "missing": SegmentPlace("", "up", (), ()),
+        "new": SegmentPlace("", "up", (), (), is_new=True),
+        "down": SegmentPlace("", "down", (), ()),
+        "deferred": SegmentPlace("", "up", (), ()),
     }
     parts, x = list[Mark](), 12.0
     for look, words in LEGEND:

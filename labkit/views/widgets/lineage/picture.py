@@ -24,16 +24,15 @@ from labkit.views.widgets.lineage.rows import (
     PAYLOAD,
     REST,
     Box,
-    Row,
+    BoxRow,
     belongs_to,
     id_boxes,
     legend_of,
     rows_of,
 )
-from labkit.views.widgets.scene import Look as Style
-from labkit.views.widgets.scene import Mark, group, path, picture, rect, text
+from labkit.views.widgets.scene import Mark, Style, group, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
-from labkit.views.widgets.xray.pieces import Look, height_of, piece_mark, twin_of
+from labkit.views.widgets.xray.pieces import PieceStyle, height_of, piece_mark, twin_of
 
 WIDTH, MARGIN = 860, 10
 BYTES = 16
@@ -65,7 +64,7 @@ class LineagePicture:
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage, self._rows = lineage, rows_of(lineage)
-        self._look = Look(BYTES, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
+        self._look = PieceStyle(BYTES, WIDTH - 2 * MARGIN, self._fill_of, self._kin_of)
         self._tops = [float(ROWS_TOP)]
         for row in self._rows:
             self._tops.append(self._tops[-1] + HEIGHTS[row.part] + LINE * len(_note(row)) + GAP)
@@ -98,7 +97,6 @@ class LineagePicture:
         )
 
     def legend(self) -> Mark:
-        """The legend of the bytes' colours."""
         parts, shown = [], legend_of(self._lineage)
         for at, name in enumerate(shown):
             sample = rect("box", 0, 0, 36, 17, fill=TINTS[name])
@@ -145,7 +143,7 @@ class LineagePicture:
                 parts.append(group(f"after {part}", colon, x=ID_LEFT + ID_PITCH * place))
         return group("id", *parts, y=14, block=True)
 
-    def _boxes(self, row: Row, shown: int, positions: Sequence[float]) -> list[Mark]:
+    def _boxes(self, row: BoxRow, shown: int, positions: Sequence[float]) -> list[Mark]:
         pitch, marks = _pitch(row), []
         for place, box in enumerate(row.boxes):
             is_part = box.is_chosen and row.part != BOOKIE
@@ -169,15 +167,15 @@ def _kin(part: str) -> str:
     return f"id-{part}"
 
 
-def _pitch(row: Row) -> float:
+def _pitch(row: BoxRow) -> float:
     return min(MOST_BOX, (RIGHT - LEFT) / len(row.boxes))
 
 
-def _note(row: Row) -> tuple[str, ...]:
+def _note(row: BoxRow) -> tuple[str, ...]:
     return lines_of(row.note, WIDTH - LEFT - MARGIN)
 
 
-def _words_of(row: Row) -> list[Mark]:
+def _words_of(row: BoxRow) -> list[Mark]:
     """A row's label, which names the chosen box above; the boxes left out; and the row's note."""
     above = {LEDGER: PARTITION, ENTRY: LEDGER, BATCH: ENTRY}.get(row.part)
     ink, base = COLOURS[above] if above else "ink", HEIGHTS[row.part] / 2 + 4
@@ -214,7 +212,7 @@ def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
     ]
 
 
-def _wedge(row: Row, below: Row, top: float, bottom: float) -> Mark:
+def _wedge(row: BoxRow, below: BoxRow, top: float, bottom: float) -> Mark:
     """A wedge from the chosen boxes to the boxes that are in them."""
     chosen = [place for place, box in enumerate(row.boxes) if box.is_chosen]
     left = LEFT + _pitch(row) * chosen[0]

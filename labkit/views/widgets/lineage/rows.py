@@ -54,7 +54,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoxRow:
     """`before` and `after` are the numbers of boxes left out on either side."""
 
     part: str
@@ -78,7 +78,7 @@ def id_boxes(lineage: Lineage) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def rows_of(lineage: Lineage) -> list[Row]:
+def rows_of(lineage: Lineage) -> list[BoxRow]:
     """The rows, from the topic down to the bookies."""
     return [
         _partitions(lineage),
@@ -89,11 +89,13 @@ def rows_of(lineage: Lineage) -> list[Row]:
     ]
 
 
-def _partitions(lineage: Lineage) -> Row:
+def _partitions(lineage: Lineage) -> BoxRow:
     chosen, topic = lineage.message_id.partition, lineage.topic
     if not lineage.partition_count:
         words = f"{topic} has no partitions: one chain of ledgers, and partition -1 in every id"
-        return Row(PARTITION, "topic", topic, (Box("no partitions", (), words, PARTITION, True),))
+        return BoxRow(
+            PARTITION, "topic", topic, (Box("no partitions", (), words, PARTITION, True),)
+        )
     whole = topic.removesuffix(f"-partition-{chosen}")
     boxes = [
         Box(
@@ -108,7 +110,7 @@ def _partitions(lineage: Lineage) -> Row:
     return _windowed(PARTITION, "topic", whole, boxes)
 
 
-def _ledgers(lineage: Lineage) -> Row:
+def _ledgers(lineage: Lineage) -> BoxRow:
     it = lineage.message_id
     boxes = []
     for place, link in enumerate(lineage.chain):
@@ -124,7 +126,7 @@ def _ledgers(lineage: Lineage) -> Row:
     return _windowed(LEDGER, label, note, boxes)
 
 
-def _entries(lineage: Lineage) -> Row:
+def _entries(lineage: Lineage) -> BoxRow:
     it, metadata = lineage.message_id, lineage.metadata
     first = next(
         s.first_entry_id for s in reversed(metadata.segments) if s.first_entry_id <= it.entry_id
@@ -146,12 +148,12 @@ def _entries(lineage: Lineage) -> Row:
     return _windowed(ENTRY, f"ledger {it.ledger_id}", note, boxes)
 
 
-def _messages(lineage: Lineage) -> Row:
+def _messages(lineage: Lineage) -> BoxRow:
     it, size = lineage.message_id, lineage.batch_size
     label = f"entry {it.entry_id}"
     if not size:
         words = "one message, no batch: the batch index is -1"
-        return Row(BATCH, label, words, (Box("the whole entry", (), words, BATCH, True),))
+        return BoxRow(BATCH, label, words, (Box("the whole entry", (), words, BATCH, True),))
     note = f"a batch of {size}: one entry, one receipt, one copy on each bookie of the write set"
     boxes = [
         Box(
@@ -166,7 +168,7 @@ def _messages(lineage: Lineage) -> Row:
     return _windowed(BATCH, label, note, boxes)
 
 
-def _bookies(lineage: Lineage) -> Row:
+def _bookies(lineage: Lineage) -> BoxRow:
     it, metadata = lineage.message_id, lineage.metadata
     ensemble = metadata.ensemble_at(it.entry_id)
     copies = {copy.bookie: place for place, copy in enumerate(lineage.copies)}
@@ -190,7 +192,7 @@ def _bookies(lineage: Lineage) -> Row:
         f"the whole entry lies on {metadata.write_quorum} of {size}:"
         f" {it.entry_id} mod {size} = {it.entry_id % size}, so {first} is the first of them"
     )
-    return Row(BOOKIE, "write set", note, tuple(boxes))
+    return BoxRow(BOOKIE, "write set", note, tuple(boxes))
 
 
 def copy_words(lineage: Lineage, at: int) -> str:
@@ -201,12 +203,12 @@ def copy_words(lineage: Lineage, at: int) -> str:
     return f"{copy.bookie}, place {place} of the ensemble: {where}"
 
 
-def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> Row:
+def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> BoxRow:
     """A row with as many boxes as fit, the first chosen one in or near the middle."""
     chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
     start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
     shown = tuple(boxes[start : start + MOST_BOXES])
-    return Row(part, label, note, shown, start, len(boxes) - start - len(shown))
+    return BoxRow(part, label, note, shown, start, len(boxes) - start - len(shown))
 
 
 def legend_of(lineage: Lineage) -> list[str]:

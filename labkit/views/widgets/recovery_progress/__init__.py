@@ -11,7 +11,7 @@ as lanes), `picture` (the scene), and `RecoveryProgress` below.
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, legend, summary
 from labkit.views.widgets.recovery_progress.state import RecoveryState
-from labkit.views.widgets.run import Run, Source
+from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
 
 
@@ -23,11 +23,11 @@ class RecoveryProgress(PlayingView):
     full.  By default the last event.
     """
 
-    def __init__(self, source: Source, at: int | None = None) -> None:
+    def __init__(self, source: RunSource, at: int | None = None) -> None:
         self._at = at
         super().__init__(source)
 
-    def picture(self, run: Run) -> RecoveryPicture:
+    def picture(self, run: DisplayedRun) -> RecoveryPicture:
         """The recovery before the first event."""
         return RecoveryPicture(run.events, self.acts())
 

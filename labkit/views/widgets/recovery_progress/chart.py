@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
 from labkit.views.widgets.recovery_progress.fold import Progress
-from labkit.views.widgets.recovery_progress.state import LedgerRepair, Step
+from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairStep
 
 MOST_LEDGERS = 8
 _WAIT_SHARE = 0.01
@@ -29,7 +29,7 @@ _LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "taken fo
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LaneSpan:
     """A part of a lane with the same look: from step `first` (from 0) up to, not including,
     `end`.
     """
@@ -50,7 +50,7 @@ class Lane:
 
     kind: str
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[LaneSpan, ...]
     present: tuple[float, ...] = ()
     copied: tuple[float, ...] = ()
 
@@ -71,7 +71,7 @@ Look = tuple[str, str, str]
 """Look, label, words."""
 
 
-def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
+def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
     """The chart of all steps.  If there are many ledgers, it has those that were marked first."""
     progress = Progress(bookies)
     offices: list[Look] = []
@@ -97,7 +97,7 @@ def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
     return Chart(_edges(len(steps), waits), tuple(lanes), waits, hidden_count)
 
 
-def _touched(step: Step, progress: Progress) -> Iterator[int]:
+def _touched(step: RepairStep, progress: Progress) -> Iterator[int]:
     """The ledgers that may look different after the step; any of them may have lost its worker."""
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0
@@ -157,12 +157,12 @@ def _shares(repair: LedgerRepair | None) -> tuple[float, float]:
     return round(present / due, 4), round(copied / due, 4)
 
 
-def _spans(looks: Sequence[Look]) -> tuple[Span, ...]:
+def _spans(looks: Sequence[Look]) -> tuple[LaneSpan, ...]:
     spans, at = [], 0
     for look, group in groupby(looks):
         count = len(list(group))
         if look[0]:
-            spans.append(Span(at, at + count, *look))
+            spans.append(LaneSpan(at, at + count, *look))
         at += count
     return tuple(spans)
 
@@ -185,7 +185,7 @@ def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ..
     return tuple(round(end / (ends[-1] or 1), 5) for end in ends)
 
 
-def _waits(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
+def _waits(steps: Sequence[RepairStep]) -> Iterator[tuple[int, int]]:
     times = [step.event.time_us for step in steps]
     least_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
     for at, (earlier, later) in enumerate(pairwise(times)):

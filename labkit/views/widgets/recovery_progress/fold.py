@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress.state import (
+    DurableCopy,
+    EnsemblePlace,
     FragmentCopies,
     LedgerRepair,
-    Place,
     RecoveryState,
-    Step,
-    Stored,
+    RepairStep,
 )
 
 _END = "epilogue.started"
@@ -32,21 +32,21 @@ def first_bookies(events: Sequence[Event]) -> list[str]:
     return sorted(names, key=_by_number)
 
 
-def steps_of(events: Sequence[Event]) -> list[Step]:
+def steps_of(events: Sequence[Event]) -> list[RepairStep]:
     """The run's steps, up to a simulated run's epilogue."""
     end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
     copied_count = sum(event.kind == "entry.copied" for event in events[:end])
     stride = -(-copied_count // _MOST_COPIED) or 1
     progress, repaired_count = Progress(first_bookies(events)), 0
-    steps: list[Step] = []
-    stored: list[Stored] = []
+    steps: list[RepairStep] = []
+    stored: list[DurableCopy] = []
     for event in events[:end]:
         if event.kind == "journal.synced" and event.entry >= 0:
             repaired_count += progress.ledgers[event.ledger].stage == "locked"
             if progress.ledgers[event.ledger].stage != "locked" or repaired_count % stride:
-                stored.append(Stored(event.node, event.ledger, event.entry))
+                stored.append(DurableCopy(event.node, event.ledger, event.entry))
                 continue
-        step = Step(event, tuple(stored))
+        step = RepairStep(event, tuple(stored))
         if progress.apply(step):
             steps.append(step)
             stored = []
@@ -89,7 +89,7 @@ class Progress:
         self.ledgers: defaultdict[int, _Ledger] = defaultdict(_Ledger)
         self.held: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
 
-    def apply(self, step: Step) -> bool:
+    def apply(self, step: RepairStep) -> bool:
         """Take the next step; returns whether its event changes the picture."""
         take = _TAKE.get(step.event.kind)
         if take is None:
@@ -161,7 +161,7 @@ class Progress:
             first,
             last,
             tuple(
-                Place(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
+                EnsemblePlace(bookie, self.bookies.get(bookie, "up"), held[at], due[at])
                 for at, bookie in enumerate(ensemble)
             ),
             least,

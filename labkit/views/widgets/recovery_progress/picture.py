@@ -15,19 +15,29 @@ from labkit.views.widgets.recovery_progress.chart import (
     MOST_LEDGERS,
     Chart,
     Lane,
-    Span,
+    LaneSpan,
     chart_of,
     stage_words,
 )
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import (
+    EnsemblePlace,
     FragmentCopies,
     LedgerRepair,
-    Place,
     RecoveryState,
 )
 from labkit.views.widgets.run import in_ms, span
-from labkit.views.widgets.scene import Kept, Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.scene import (
+    Mark,
+    PartCache,
+    group,
+    hatch,
+    path,
+    picture,
+    rect,
+    rounded,
+    text,
+)
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN, GUTTER = 860, 8, 92
@@ -74,7 +84,7 @@ class RecoveryPicture:
         self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
         self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
         self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
-        self._kept = Kept()
+        self._kept = PartCache()
         self.state = self._progress.state()
 
     def hush(self) -> None:
@@ -199,7 +209,7 @@ def _levels(chart: Chart, lane: Lane, y: float, height: float) -> list[Mark]:
     return parts
 
 
-def _span(chart: Chart, each: Span, height: float) -> Mark:
+def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
     x = _x(chart, each.first)
     width = _x(chart, each.end) - x
     key = f"{each.first}"
@@ -287,7 +297,7 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
 
 
 @lru_cache(2048)
-def _place(key: str, x: float, place: Place) -> Mark:
+def _place(key: str, x: float, place: EnsemblePlace) -> Mark:
     is_away = place.state != "up"
     filled = BOX_WIDTH * place.held / place.due if place.due else 0
     count = f"{place.held}/{place.due}"

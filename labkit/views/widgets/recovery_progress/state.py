@@ -10,7 +10,7 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 
 
-class Stored(NamedTuple):
+class DurableCopy(NamedTuple):
     """A copy that became durable."""
 
     bookie: str
@@ -18,15 +18,15 @@ class Stored(NamedTuple):
     entry: int
 
 
-class Step(NamedTuple):
+class RepairStep(NamedTuple):
     """An event, and the copies that became durable since the step before it."""
 
     event: Event
-    stored: tuple[Stored, ...]
+    stored: tuple[DurableCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EnsemblePlace:
     """A place of an ensemble: its bookie should have `due` entries, and has `held` of them."""
 
     bookie: str
@@ -47,7 +47,7 @@ class FragmentCopies:
 
     first: int
     last: int
-    places: tuple[Place, ...]
+    places: tuple[EnsemblePlace, ...]
     least: int
     present: int
     copied: int

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.run import Run, Source, events_of
+from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
-from labkit.views.widgets.space_time.layout import Choice
+from labkit.views.widgets.space_time.layout import ShownPart
 from labkit.views.widgets.space_time.marks import legend
 from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
@@ -63,7 +63,7 @@ class SpaceTime(PlayingView):
 
     def __init__(
         self,
-        source: Source,
+        source: RunSource,
         *,
         ledger: int | None = None,
         entries: tuple[int, int] | None = None,
@@ -100,7 +100,7 @@ class SpaceTime(PlayingView):
         self.window_ms = self._wanted_ms or (0.0, last_us / 1000)
         super().open_run(source)
 
-    def picture(self, run: Run) -> SpaceTimePicture:
+    def picture(self, run: DisplayedRun) -> SpaceTimePicture:
         """The diagram before the first event."""
         return self._picture_of(run, ROWS)
 
@@ -180,9 +180,9 @@ class SpaceTime(PlayingView):
         words = str(self.scene().attributes["aria-label"])
         return f"{words}; broken: {self._broken.name}" if self._broken else words
 
-    def _picture_of(self, run: Run, rows: int) -> SpaceTimePicture:
+    def _picture_of(self, run: DisplayedRun, rows: int) -> SpaceTimePicture:
         broken = (self._broken.seq, self._story()) if self._broken else None
-        choice = Choice(self.entries, self.window_ms, self.follow, self.real_time)
+        choice = ShownPart(self.entries, self.window_ms, self.follow, self.real_time)
         diagram = diagram_of(self._shown(run.events), self._ledger)
         return SpaceTimePicture(run, diagram, choice, broken, self.acts(), rows)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import in_ms
 from labkit.views.widgets.scene import Mark, Move, circle, group, path
-from labkit.views.widgets.space_time.model import Diagram, Message
+from labkit.views.widgets.space_time.model import Diagram, Exchange
 
 ROW, BAND = 36, 9
 """The heights of a row, and of half the band with its words."""
@@ -28,7 +28,7 @@ LOOKS: dict[str, tuple[str, float, str]] = {
 """Colour, thickness and dash."""
 
 
-class Seen(NamedTuple):
+class ExchangeProgress(NamedTuple):
     """The state of a message at a moment: its rows, -1 for events that have not happened.
 
     lost: the message, or its answer, will not arrive.
@@ -49,7 +49,13 @@ def y_of(row: int) -> float:
 
 
 def message_marks(
-    key: str, message: Message, seen: Seen, x: Sequence[float], kin: str, title: str, faded: bool
+    key: str,
+    message: Exchange,
+    seen: ExchangeProgress,
+    x: Sequence[float],
+    kin: str,
+    title: str,
+    faded: bool,
 ) -> Mark:
     """The message and its answer, up to the moment."""
     source, target = x[message.source], x[message.target]
@@ -126,7 +132,7 @@ def flight(key: str, look: str, start: tuple[float, int], end: tuple[float, int]
     return group(key, circle("sign", x, y, 6, fill=LOOKS[look][0], stroke="page"), move=move)
 
 
-def title_of(diagram: Diagram, message: Message) -> str:
+def title_of(diagram: Diagram, message: Exchange) -> str:
     """A message in words, such as `add of entry 3, b1: sent 9.50 ms, there 10.75 ms`."""
     what = message.what if message.entry < 0 else f"{message.what} of entry {message.entry}"
     ends = {

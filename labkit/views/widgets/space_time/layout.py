@@ -1,5 +1,5 @@
-"""The layout of the space-time diagram: the events to show (`Choice`), the events of each dot, and
-the width of each lane.
+"""The layout of the space-time diagram: the events to show (`ShownPart`), the events of each dot,
+and the width of each lane.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ gap is marked as quiet time.
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ShownPart:
     """The part of a diagram that is shown.
 
     `entries`: the first and the last to show; `window_ms`: a period of the run.  `follow`: the
@@ -65,7 +65,7 @@ class Plan:
     """
 
     diagram: Diagram
-    choice: Choice
+    choice: ShownPart
     dots: tuple[Dot, ...]
     times: tuple[int, ...]
     x: tuple[float, ...]
@@ -90,7 +90,7 @@ class Plan:
         )
 
 
-def plan_of(diagram: Diagram, choice: Choice, left: float, width: float, least: float) -> Plan:
+def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, least: float) -> Plan:
     """The plan, with lanes from `left` on that together are `width` wide, each at least `least` if
     there is room.
     """
@@ -117,7 +117,7 @@ def plan_of(diagram: Diagram, choice: Choice, left: float, width: float, least: 
 
 
 def _rows(
-    moments: Sequence[int], choice: Choice
+    moments: Sequence[int], choice: ShownPart
 ) -> tuple[tuple[int, ...], dict[int, int], dict[int, int]]:
     """The times of the rows, the row of each moment, and the rows after a long quiet time."""
     gaps = [later - earlier for earlier, later in pairwise(moments)]

@@ -22,7 +22,7 @@ BREAKS = {
 }
 
 
-class Stretch(NamedTuple):
+class LaneState(NamedTuple):
     """A part of a lane, and the state of its node in it; "" if the node is up."""
 
     top: float
@@ -35,7 +35,7 @@ def lane_mark(
     name: str,
     x: float,
     room: float,
-    parts: tuple[Stretch, ...],
+    parts: tuple[LaneState, ...],
     top: float,
     state: str,
     acts: tuple[str, ...],

@@ -5,11 +5,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from labkit.views.widgets.display_clock import Hop
-from labkit.views.widgets.run import Run
-from labkit.views.widgets.scene import Kept, Mark, group
-from labkit.views.widgets.space_time.arrows import Seen, flight, message_marks, title_of
+from labkit.views.widgets.run import DisplayedRun
+from labkit.views.widgets.scene import Mark, PartCache, group
+from labkit.views.widgets.space_time.arrows import ExchangeProgress, flight, message_marks, title_of
 from labkit.views.widgets.space_time.layout import Plan
-from labkit.views.widgets.space_time.model import Message
+from labkit.views.widgets.space_time.model import Exchange
 
 
 class _Way(NamedTuple):
@@ -26,10 +26,10 @@ class _Way(NamedTuple):
 class Messages:
     """Draws the messages of a plan.  lit: the places of events that stand out; None: all do."""
 
-    def __init__(self, run: Run, plan: Plan, lit: Collection[int] | None) -> None:
+    def __init__(self, run: DisplayedRun, plan: Plan, lit: Collection[int] | None) -> None:
         self._plan, self._lit = plan, lit
         self._all = plan.diagram.messages
-        self._kept = Kept()
+        self._kept = PartCache()
         self._in_row: dict[int, list[int]] = {}
         self._ways: dict[int, list[_Way]] = {}
         self._titles = [title_of(plan.diagram, message) for message in self._all]
@@ -64,7 +64,7 @@ class Messages:
             self._plan.row.get(at, -1) if at < upto else -1 for at in _ends_of(message)
         )
         cut = first if 0 <= sent < first else 0
-        seen = Seen(sent, arrived, left, answered, _is_lost(message, upto), cut)
+        seen = ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
         kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
         faded = self._lit is not None and message.sent not in self._lit
         return self._kept.part(
@@ -73,7 +73,7 @@ class Messages:
             *(str(number), message, seen, self._plan.x, kin, self._titles[number], faded),
         )
 
-    def _ways_of(self, run: Run, message: Message) -> Iterator[_Way]:
+    def _ways_of(self, run: DisplayedRun, message: Exchange) -> Iterator[_Way]:
         events = self._plan.diagram.events
         lanes, look = (message.source, message.target), message.what
         ways = [(message.sent, message.arrived, *lanes, look)]
@@ -92,11 +92,11 @@ class Messages:
         return _flight(key, way.look, start, end, way.hop)
 
 
-def _ends_of(message: Message) -> tuple[int, int, int, int]:
+def _ends_of(message: Exchange) -> tuple[int, int, int, int]:
     return message.sent, message.arrived, message.left, message.answered
 
 
-def _is_lost(message: Message, upto: int) -> bool:
+def _is_lost(message: Exchange, upto: int) -> bool:
     """Whether the message, or its answer, is in flight at this moment and never arrives."""
     if message.end not in ("", "silence"):
         return False

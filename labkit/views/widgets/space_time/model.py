@@ -46,7 +46,7 @@ _BEGINS = {"node.killed": "down", "node.paused": "paused"}
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class Exchange:
     """A request and its answer.  `sent`, `arrived`, `left` and `answered` are places in the list of
     events, -1 where there is none; `end` is `done` ("no such entry" is an answer too), `refused`,
     `silence`, or "" if nothing came.
@@ -88,7 +88,7 @@ class Diagram:
     words: tuple[str, ...]
     about: tuple[int, ...]
     lanes: tuple[str, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[Exchange, ...]
     breaks: tuple[Break, ...]
 
 
@@ -184,7 +184,7 @@ def _words_of(events: Sequence[Event]) -> list[str]:
 
 
 def _about(
-    events: Sequence[Event], words: Sequence[str], messages: Iterable[Message]
+    events: Sequence[Event], words: Sequence[str], messages: Iterable[Exchange]
 ) -> Iterator[int]:
     """For each event the entry that it is about.  An event of the whole ledger without words
     belongs to the message that it is an end of, such as a read that fenced again.
@@ -205,14 +205,14 @@ class _Matching:
     """Makes messages from events, one by one."""
 
     def __init__(self, lanes: Sequence[str]) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[Exchange] = []
         self._times: list[int] = []
         self._fenced: dict[int, int] = {}
         self._fence_syncs: dict[str, list[int]] = {}
         self._lane = {name: at for at, name in enumerate(lanes)}
-        self._by_seq: dict[int, Message] = {}
-        self._open: dict[tuple[str, str, str, int], list[Message]] = {}
-        self._at: dict[str, list[Message]] = {}
+        self._by_seq: dict[int, Exchange] = {}
+        self._open: dict[tuple[str, str, str, int], list[Exchange]] = {}
+        self._at: dict[str, list[Exchange]] = {}
 
     def take(self, at: int, event: Event) -> None:
         """Take the event at the place `at` of the list."""
@@ -233,7 +233,7 @@ class _Matching:
             return
         what = _REQUESTS[event.kind]
         ends = self._lane[event.node], self._lane[event.peer]
-        message = Message(what, event.entry, *ends, sent=at)
+        message = Exchange(what, event.entry, *ends, sent=at)
         self.messages.append(message)
         self._by_seq[event.seq] = message
         self._open.setdefault((what, event.node, event.peer, event.entry), []).append(message)
@@ -292,7 +292,7 @@ class _Matching:
             self._at[event.peer].remove(message)
 
 
-def _messages_of(events: Sequence[Event], lanes: Sequence[str]) -> list[Message]:
+def _messages_of(events: Sequence[Event], lanes: Sequence[str]) -> list[Exchange]:
     matching = _Matching(lanes)
     for at, event in enumerate(events):
         matching.take(at, event)

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.captions import FirstTimes, note
-from labkit.views.widgets.run import Run, in_ms
-from labkit.views.widgets.scene import Kept, Mark, group, picture, rounded, text
+from labkit.views.widgets.run import DisplayedRun, in_ms
+from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
 from labkit.views.widgets.space_time.arrows import ROW, y_of
 from labkit.views.widgets.space_time.layout import (
     BESIDE,
-    Choice,
     Dot,
+    ShownPart,
     chain_of,
     leading_to,
     plan_of,
@@ -19,7 +19,7 @@ from labkit.views.widgets.space_time.layout import (
 from labkit.views.widgets.space_time.marks import (
     NAMES,
     WIDTH,
-    Stretch,
+    LaneState,
     dot_mark,
     ink_of,
     lane_mark,
@@ -46,9 +46,9 @@ class SpaceTimePicture:
 
     def __init__(
         self,
-        run: Run,
+        run: DisplayedRun,
         diagram: Diagram,
-        choice: Choice,
+        choice: ShownPart,
         broken: tuple[int, str] | None,
         acts: tuple[str, ...],
         rows: int,
@@ -67,7 +67,7 @@ class SpaceTimePicture:
         self._now = -1
         self._last: Event | None = None
         self._story: tuple[str, ...] = ()
-        self._kept = Kept()
+        self._kept = PartCache()
         self._dots: dict[int, list[Dot]] = {}
         for dot in self.plan.dots:
             self._dots.setdefault(dot.row, []).append(dot)
@@ -131,16 +131,16 @@ class SpaceTimePicture:
 
     def _lane(self, lane: int, top: float, sight: range) -> Mark:
         name, height = self.diagram.lanes[lane], ROW * len(sight)
-        parts, y, state = list[Stretch](), 0.0, ""
+        parts, y, state = list[LaneState](), 0.0, ""
         for each in self.diagram.breaks:
             if each.lane != lane or each.begin >= self._upto:
                 continue
             is_over = 0 <= each.end < self._upto
             begin = self._height_of(each.begin, sight)
             end = self._height_of(each.end, sight) if is_over else height
-            parts += [Stretch(y, begin, ""), Stretch(begin, end, each.state)]
+            parts += [LaneState(y, begin, ""), LaneState(begin, end, each.state)]
             y, state = end, "" if is_over else each.state
-        parts.append(Stretch(y, height, ""))
+        parts.append(LaneState(y, height, ""))
         seen = tuple(part for part in parts if part.bottom > part.top)
         acts = self._acts if name in self._bookies else ()
         room = self.plan.room[lane]

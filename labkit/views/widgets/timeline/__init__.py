@@ -21,15 +21,15 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.playing import FAULTS, PlayingView
-from labkit.views.widgets.run import Run
+from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.views.widgets.timeline.palette import Form
 from labkit.views.widgets.timeline.picture import TimelinePicture
-from labkit.views.widgets.timeline.runs import Broken, Palette, PlayedRun
-from labkit.views.widgets.timeline.steps import BOTH, FIRST, Step, first_difference, steps_of
+from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
+from labkit.views.widgets.timeline.steps import BOTH, FIRST, MergedStep, first_difference, steps_of
 
-__all__ = ["Broken", "Palette", "PlayedRun", "TimelineView"]
+__all__ = ["BrokenPromise", "Palette", "PlayedRun", "TimelineView"]
 
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
@@ -61,7 +61,7 @@ class TimelineView(PlayingView):
     at: int
     """The number of steps after which the view opens."""
 
-    def picture(self, run: Run) -> TimelinePicture:
+    def picture(self, run: DisplayedRun) -> TimelinePicture:
         """Both runs before their first event."""
         picture = TimelinePicture(self.shown, self._steps, run, self._ledger, self.acts())
         node, kind = self._filters["of node"], self._filters["of kind"]
@@ -154,7 +154,7 @@ class TimelineView(PlayingView):
         self._fork_at(seq, {"for_ms": 0, **fault, "node": node}, int(which))
 
     def __repr__(self) -> str:
-        step = self._steps[self.at - 1] if self.at else Step(BOTH, 0, 0)
+        step = self._steps[self.at - 1] if self.at else MergedStep(BOTH, 0, 0)
         parts = [f"Timeline: {len(self.shown[0].events)} events, here after {step.of_first}"]
         if step.of_first:
             parts.append(describe(self.shown[0].events[step.of_first - 1]))
@@ -197,7 +197,7 @@ class TimelineView(PlayingView):
         """
         if self._fork_of is None:
             return
-        step = self._steps[number] if number >= 0 else Step(BOTH, 0, 0)
+        step = self._steps[number] if number >= 0 else MergedStep(BOTH, 0, 0)
         which = which if which >= 0 else int(step.which not in (BOTH, FIRST))
         base, row = self.shown[which], (step.of_first, step.of_other)[which]
         try:

@@ -10,7 +10,7 @@ from labkit.system.trace.fold import ClusterState, Ledger, fold
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS
 from labkit.views.widgets.run import Places
-from labkit.views.widgets.scene import Kept, Mark, group, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 from labkit.views.widgets.timeline.fold import NodeState, Surroundings
 from labkit.views.widgets.timeline.runs import PlayedRun
@@ -43,7 +43,7 @@ class Panel:
         self._words = lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
         self.lines = len(self._words)
         self._acts, self._which = acts, f"{which}:"
-        self._kept = Kept()
+        self._kept = PartCache()
 
     def begin(self, ledger: int | None, rows: int, lines: int, clients: int) -> None:
         """Set the sizes before the first event; panels beside each other have the same sizes."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from labkit.system.trace.events import Event
-from labkit.views.widgets.run import Places, Run
-from labkit.views.widgets.scene import Kept, Mark, picture
+from labkit.views.widgets.run import DisplayedRun, Places
+from labkit.views.widgets.scene import Mark, PartCache, picture
 from labkit.views.widgets.timeline.panel import Panel
 from labkit.views.widgets.timeline.runs import PlayedRun
-from labkit.views.widgets.timeline.steps import FIRST, OTHER, Step
+from labkit.views.widgets.timeline.steps import FIRST, OTHER, MergedStep
 from labkit.views.widgets.timeline.story import HEIGHT, Story
 
 WIDTH, MARGIN, BETWEEN = 860, 8, 20
@@ -21,8 +21,8 @@ class TimelinePicture:
     def __init__(
         self,
         runs: Sequence[PlayedRun],
-        steps: Sequence[Step],
-        clock: Run,
+        steps: Sequence[MergedStep],
+        clock: DisplayedRun,
         ledger: int | None,
         acts: tuple[str, ...],
     ) -> None:
@@ -41,9 +41,9 @@ class TimelinePicture:
         for panel in self.panels:
             panel.begin(ledger, rows, lines, clients)
         self._number = -1
-        self._kept = Kept()
+        self._kept = PartCache()
 
-    def _places(self, which: int, clock: Run) -> Places:
+    def _places(self, which: int, clock: DisplayedRun) -> Places:
         places = Places()
         for number, step in enumerate(self.steps):
             if step.which != (OTHER, FIRST)[which]:

@@ -8,7 +8,7 @@ from labkit.system.trace.events import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenPromise:
     """A broken promise, the `seq` of the event at which it broke, and those of the events that led
     there.
     """
@@ -34,7 +34,7 @@ class PlayedRun:
     title: str = "This run"
     words: str = ""
     code: str = ""
-    broken: Sequence[Broken] = ()
+    broken: Sequence[BrokenPromise] = ()
     bookies: Sequence[str] = ()
     messages: Mapping[int, str] = field(default_factory=dict)
     first: int = 0

@@ -13,7 +13,7 @@ BOTH, FIRST, OTHER = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MergedStep:
     """The run that goes on (`which`), and the number of events of each run after the step."""
 
     which: int
@@ -21,21 +21,21 @@ class Step:
     of_other: int
 
 
-def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> list[Step]:
+def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> list[MergedStep]:
     """All steps; without a second run each event is a step."""
     if other is None:
-        return [Step(BOTH, count, count) for count in range(1, len(first) + 1)]
-    steps: list[Step] = []
+        return [MergedStep(BOTH, count, count) for count in range(1, len(first) + 1)]
+    steps: list[MergedStep] = []
     i = j = 0
     while i < len(first) or j < len(other):
         which = _which(first, i, other, j)
         i += which != OTHER
         j += which != FIRST
-        steps.append(Step(which, i, j))
+        steps.append(MergedStep(which, i, j))
     return steps
 
 
-def first_difference(steps: Sequence[Step]) -> int:
+def first_difference(steps: Sequence[MergedStep]) -> int:
     """The number of steps before the first difference of the runs; all steps if there is none."""
     return next((n for n, step in enumerate(steps) if step.which != BOTH), len(steps))
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.run import in_ms
-from labkit.views.widgets.scene import Kept, Mark, group, path, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, group, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.timeline.runs import PlayedRun
-from labkit.views.widgets.timeline.steps import BOTH, OTHER, Step
+from labkit.views.widgets.timeline.steps import BOTH, OTHER, MergedStep
 
 ROW, ROWS, BEFORE = 24, 5, 2
 LIST_WIDTH, SIDE_X, SIDE_WIDTH = 540, 564, 280
@@ -28,7 +28,7 @@ class Story:
     """
 
     def __init__(
-        self, runs: Sequence[PlayedRun], steps: Sequence[Step], positions: Sequence[float]
+        self, runs: Sequence[PlayedRun], steps: Sequence[MergedStep], positions: Sequence[float]
     ) -> None:
         self.runs, self.steps, self.positions = runs, steps, positions
         self.listed: Sequence[int] = range(len(steps))
@@ -39,7 +39,7 @@ class Story:
             for which in range(len(runs)):
                 self._step_of[which].setdefault(counts[which], number)
         self._broken = [{each.seq for each in run.broken} for run in runs]
-        self._kept = Kept()
+        self._kept = PartCache()
 
     def event(self, number: int) -> tuple[int, Event]:
         """A step's run, and its event."""

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from labkit.system.model.byte_region import Piece
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.run import Run, Source, events_of
+from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend
@@ -38,12 +38,12 @@ class XRay(SceneView):
         source: Piece | Sequence[Piece] | Moments,
         width: int | None = None,
         *,
-        run: Source | None = None,
+        run: RunSource | None = None,
         upto: Sequence[int] = (),
     ) -> None:
         self._moments = _by_moment(source)
         most = max(len(pieces) for pieces in self._moments.values())
-        self._run = None if run is None else Run(events_of(run))
+        self._run = None if run is None else DisplayedRun(events_of(run))
         self._clock_name = self._run.name if self._run else str(uuid4())
         self._positions = self._positions_of(upto)
         self._picture = XRayPicture(
@@ -55,11 +55,9 @@ class XRay(SceneView):
         super().__init__()
 
     def scene(self) -> Mark:
-        """The last moment."""
         return self.reel.beats[-1].scene
 
     def legend(self) -> Mark:
-        """The legend of the bytes."""
         return legend()
 
     def svg(self) -> str:

@@ -8,7 +8,14 @@ from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
-from labkit.views.widgets.xray.pieces import AS_BEFORE, TINTS, Look, height_of, piece_mark, twin_of
+from labkit.views.widgets.xray.pieces import (
+    AS_BEFORE,
+    TINTS,
+    PieceStyle,
+    height_of,
+    piece_mark,
+    twin_of,
+)
 from labkit.views.widgets.xray.rows import field_of
 
 WIDTH, MARGIN, STEP = 860, 10, 30
@@ -29,7 +36,7 @@ class XRayPicture:
         spans = (s for pieces in moments.values() for piece in pieces for s in piece.spans)
         fields = list(dict.fromkeys(field for span in spans if (field := field_of(span))))
         self._tints = {field: f"tint{at % TINTS}" for at, field in enumerate(fields)}
-        self._look = Look(width, panel, self._fill_of, twin_of)
+        self._look = PieceStyle(width, panel, self._fill_of, twin_of)
         pieces = [piece for some in moments.values() for piece in some]
         self._has_key = any(p.safe_size < len(p.data) for p in pieces)
         self._steps, self._top = _steps(tuple(moments)) if len(moments) > 1 else ([], 8.0)

@@ -12,7 +12,7 @@ from labkit.system.model.layout import Span
 from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 from labkit.views.widgets.xray.rows import (
-    Row,
+    ByteRow,
     bytes_of,
     entries_of,
     field_of,
@@ -26,7 +26,7 @@ TINTS = 10
 AS_BEFORE = "as before"
 
 
-class Look(NamedTuple):
+class PieceStyle(NamedTuple):
     """How pieces are drawn.  width: bytes in a row.  panel: the width of a piece.  fill_of: the
     colour of a field.  kin_of: a field's kin besides its entry.
     """
@@ -47,7 +47,7 @@ def height_of(piece: Piece, width: int) -> float:
     return HEAD + ROW * len(list(rows_of(piece, width))) + (8 if piece.data else 0)
 
 
-def piece_mark(piece: Piece, look: Look, x: float, y: float, height: float) -> Mark:
+def piece_mark(piece: Piece, look: PieceStyle, x: float, y: float, height: float) -> Mark:
     """A piece with its frame, which has the largest height of the piece over all moments."""
     dash = "" if piece.data or piece.absent == AS_BEFORE else "5 3"
     frame = rect("frame", 0, 0, look.panel, height, rx=6, fill="page", stroke="line", dash=dash)
@@ -84,7 +84,7 @@ def _head(piece: Piece, panel: float, kins: Mapping[int, str]) -> Mark:
     )
 
 
-def _row(piece: Piece, row: Row, look: Look, kins: Mapping[int, str], y: float) -> Mark:
+def _row(piece: Piece, row: ByteRow, look: PieceStyle, kins: Mapping[int, str], y: float) -> Mark:
     """The bytes of a row as numbers and as characters, and the fields that begin in it."""
     if row.left_out:
         words = f"⋮ {row.left_out:,} bytes"
@@ -103,12 +103,14 @@ def _row(piece: Piece, row: Row, look: Look, kins: Mapping[int, str], y: float) 
     )
 
 
-def _part(row: Row, span: Span) -> range:
+def _part(row: ByteRow, span: Span) -> range:
     """The offsets of the field that the row shows."""
     return range(max(row.offset, span.offset), min(row.offset + row.size, span.offset + span.size))
 
 
-def _field(piece: Piece, row: Row, span: Span, look: Look, kins: Mapping[int, str]) -> Mark:
+def _field(
+    piece: Piece, row: ByteRow, span: Span, look: PieceStyle, kins: Mapping[int, str]
+) -> Mark:
     """The part of a field in a row."""
     part = _part(row, span)
     fill = look.fill_of(piece, span)

@@ -12,7 +12,7 @@ LONGEST_SPAN_ROWS = 4
 """Of a field that fills more rows than this, only the first two and the last are drawn."""
 
 
-class Row(NamedTuple):
+class ByteRow(NamedTuple):
     """`size` bytes from `offset` on, after `lead` empty places; `left_out`: the bytes of a gap."""
 
     offset: int
@@ -21,19 +21,19 @@ class Row(NamedTuple):
     left_out: int = 0
 
 
-class Field(NamedTuple):
+class FieldKey(NamedTuple):
     """The key of a span's colour.  A length word and an entry's length have different ones."""
 
     name: str
     is_word: bool
 
 
-def field_of(span: Span) -> Field | None:
+def field_of(span: Span) -> FieldKey | None:
     """The field of a span; None for zeros without meaning."""
-    return None if span.value == "zeros" else Field(span.name, span.size == LENGTH_WORD)
+    return None if span.value == "zeros" else FieldKey(span.name, span.size == LENGTH_WORD)
 
 
-def rows_of(piece: Piece, width: int) -> Iterator[Row]:
+def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
     """The rows of a piece; `piece.lined_up` begins one of them.
 
     Rows that are completely inside one long field are replaced by a gap.
@@ -43,12 +43,12 @@ def rows_of(piece: Piece, width: int) -> Iterator[Row]:
     at = piece.offset
     while at < end:
         if at in gaps:
-            yield Row(at, 0, 0, gaps[at])
+            yield ByteRow(at, 0, 0, gaps[at])
             at += gaps[at]
             continue
         lead = (at - piece.lined_up) % width
         size = min(width - lead, end - at)
-        yield Row(at, lead, size)
+        yield ByteRow(at, lead, size)
         at += size
 
 
@@ -61,13 +61,13 @@ def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
             yield first + 2 * width, (whole_rows - 3) * width
 
 
-def bytes_of(piece: Piece, row: Row) -> bytes:
+def bytes_of(piece: Piece, row: ByteRow) -> bytes:
     """The bytes in the row."""
     start = row.offset - piece.offset
     return piece.data[start : start + row.size]
 
 
-def notes_of(piece: Piece, row: Row) -> Iterator[tuple[str, str]]:
+def notes_of(piece: Piece, row: ByteRow) -> Iterator[tuple[str, str]]:
     """The name and value of each field that begins in the row; a value that only repeats the bytes
     is left out.
     """

@@ -7,7 +7,7 @@ from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import check_ranges, check_readable, places
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
-from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, KnownLedger, Place
+from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, KnownLedger, ReadPosition
 
 CHAINS: Chains = {0: [LedgerInfo(5), LedgerInfo(8)], 1: [LedgerInfo(6)]}
 LEDGERS: Chains = {5: [LedgerInfo(5)], 8: [LedgerInfo(8)]}
@@ -28,7 +28,7 @@ def known(ledger_id: int, last_entry_id: int) -> KnownLedger:
 
 def test_a_bound_counts_for_its_own_partition() -> None:
     bounds = places(of_topic(start="8:2:0:-1", end="6:1:1:3"), CHAINS)
-    assert bounds == {0: (Place(8, 2, 0), LATEST), 1: (EARLIEST, Place(6, 1, 4))}
+    assert bounds == {0: (ReadPosition(8, 2, 0), LATEST), 1: (EARLIEST, ReadPosition(6, 1, 4))}
 
 
 @pytest.mark.parametrize("bound", ["start", "end"])
@@ -48,7 +48,7 @@ def test_a_bound_in_a_ledger_of_another_partition_is_a_loss() -> None:
 
 
 def test_of_ledgers_the_bound_names_one_of_those_that_are_read() -> None:
-    assert places(of_ledgers(start="8:2:-1:-1"), LEDGERS)[8] == (Place(8, 2, 0), LATEST)
+    assert places(of_ledgers(start="8:2:-1:-1"), LEDGERS)[8] == (ReadPosition(8, 2, 0), LATEST)
     with pytest.raises(LedgerGoneError, match="ledger 6 of 6:2:-1:-1 is not there"):
         places(of_ledgers(start="6:2:-1:-1"), LEDGERS)
 

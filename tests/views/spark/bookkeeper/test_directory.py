@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.views.spark.bookkeeper.bounds import check_ranges
-from labkit.views.spark.bookkeeper.directory import Directory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import read_options
 
 
@@ -52,7 +52,7 @@ class _ManyLedgers:
 def test_thousands_of_named_ledgers_are_found_without_comparing_each_with_each() -> None:
     named = list(range(0, 4000, 2))
     options = read_options({"zookeeper": "h:1", "ledgers": ",".join(map(str, named))})
-    directory = Directory(cast(BookKeeper, _ManyLedgers()), options)
+    directory = LedgerDirectory(cast(BookKeeper, _ManyLedgers()), options)
     chains = asyncio.run(directory.chains())
     check_ranges(options, chains)
     assert list(chains) == named
@@ -61,7 +61,7 @@ def test_thousands_of_named_ledgers_are_found_without_comparing_each_with_each()
 
 def lanes(ledgers: str, fails: str) -> list[int]:
     options = read_options({"zookeeper": "h:1", "ledgers": ledgers, "failOnDataLoss": fails})
-    directory = Directory(cast(BookKeeper, _Cluster()), options)
+    directory = LedgerDirectory(cast(BookKeeper, _Cluster()), options)
     return list(asyncio.run(directory.chains()))
 
 

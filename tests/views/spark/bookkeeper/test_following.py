@@ -8,12 +8,12 @@ import pytest
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain import LedgerInfo
-from labkit.views.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
 from labkit.views.spark.bookkeeper.entries import read_span
-from labkit.views.spark.bookkeeper.following import Follower
+from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.views.spark.bookkeeper.options import Options, read_options
-from labkit.views.spark.bookkeeper.rows import Rows
+from labkit.views.spark.bookkeeper.rows import SpanRows
 from labkit.views.spark.bookkeeper.spans import KnownLedger
 from tests.repeat import repeated
 from tests.views.spark.bookkeeper.stage import Stage, numbered
@@ -23,17 +23,17 @@ def options(stage: Stage, **given: str) -> Options:
     return read_options({"zookeeper": stage.cluster.zookeeper, **given})
 
 
-def follower(stage: Stage, **given: str) -> Follower:
+def follower(stage: Stage, **given: str) -> StreamFollower:
     """As a restarted query has it."""
     read = options(stage, **given)
-    return Follower(Directory(stage.client, read), read)
+    return StreamFollower(LedgerDirectory(stage.client, read), read)
 
 
 def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[bytes | None]:
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = Rows(span, topic, ["payload"])
+            rows = SpanRows(span, topic, ["payload"])
             async for entries in read_span(stage.client, span, 10):
                 for entry in entries:
                     rows.add(entry)
@@ -82,7 +82,7 @@ async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> 
     directory = _LongChain()
     # Of ledgers, where each entry is a row and none has to be read.
     given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
-    query = Follower(cast(Directory, directory), given)
+    query = StreamFollower(cast(LedgerDirectory, directory), given)
     start = {-1: MessageId(0, 4)}
     assert await query.next_offset(start, None, 12) == {-1: MessageId(1, 6)}
     assert directory.look_ups < 100

@@ -14,13 +14,13 @@ from labkit.views.spark.bookkeeper.offsets import (
     later,
     nothing_of,
 )
-from labkit.views.spark.bookkeeper.spans import WHOLE, KnownLedger, Span, beginning_behind
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, KnownLedger, beginning_behind
 
 METADATA = LedgerMetadata(1, 1, 1, (Segment(0, ("a",)),))
 
 
-def span(entries: int, skip: int = 0, stop: int = WHOLE) -> Span:
-    return Span(KnownLedger(7, METADATA, entries - 1, 100), 2, 0, entries - 1, skip, stop)
+def span(entries: int, skip: int = 0, stop: int = WHOLE) -> EntrySpan:
+    return EntrySpan(KnownLedger(7, METADATA, entries - 1, 100), 2, 0, entries - 1, skip, stop)
 
 
 def test_an_offset_reads_as_message_ids_by_partition() -> None:
@@ -65,7 +65,7 @@ def test_steps_of_any_size_take_every_row_once(sizes: list[int], step: int) -> N
     taken, at = [], nothing_of(2, 7)
     while at.entry_id < len(sizes) - 1 or at.batch_index >= 0:
         start = beginning_behind(at)
-        rest = Span(span(len(sizes)).ledger, 2, start.entry_id, len(sizes) - 1, start.slot)
+        rest = EntrySpan(span(len(sizes)).ledger, 2, start.entry_id, len(sizes) - 1, start.slot)
         at, count = after_rows(rest, sizes[start.entry_id :], step)
         taken.append(count)
         assert 0 < count <= step

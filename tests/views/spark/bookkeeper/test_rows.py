@@ -18,9 +18,8 @@ from labkit.system.model.proto.pulsar_pb2 import (
     SingleMessageMetadata,
 )
 from labkit.views.spark.bookkeeper.columns import MESSAGE_COLUMNS, make_column
-from labkit.views.spark.bookkeeper.payloads import PayloadError
-from labkit.views.spark.bookkeeper.rows import Rows
-from labkit.views.spark.bookkeeper.spans import WHOLE, KnownLedger, Span
+from labkit.views.spark.bookkeeper.rows import PayloadError, SpanRows
+from labkit.views.spark.bookkeeper.spans import WHOLE, EntrySpan, KnownLedger
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
 WORDS = [b"the same words again and again, " * 9 + b"%d" % number for number in range(5)]
@@ -61,16 +60,16 @@ def rows_of(
     stop: int = WHOLE,
     topic: str = "t",
     columns: Collection[str] = tuple(MESSAGE_COLUMNS),
-) -> Rows:
+) -> SpanRows:
     ledger = KnownLedger(3, METADATA, entries[-1].entry_id, 1000)
-    span = Span(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
-    rows = Rows(span, topic, columns)
+    span = EntrySpan(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
+    rows = SpanRows(span, topic, columns)
     for entry in entries:
         rows.add(entry)
     return rows
 
 
-def column(name: str, rows: Rows) -> list[object]:
+def column(name: str, rows: SpanRows) -> list[object]:
     made = make_column(name, rows)
     assert len(made) == rows.count
     values: list[object] = made.to_pylist()

@@ -10,9 +10,9 @@ from labkit.views.spark.bookkeeper.spans import (
     LATEST,
     OPEN_COST,
     WHOLE,
+    EntrySpan,
     KnownLedger,
-    Place,
-    Span,
+    ReadPosition,
     beginning_at,
     beginning_behind,
     by_segment,
@@ -31,12 +31,12 @@ def ledger(ledger_id: int, entries: int, *changes: int, entry_size: int = 100) -
     return KnownLedger(ledger_id, metadata, entries - 1, entries * entry_size)
 
 
-def ends(spans: tuple[Span, ...] | list[Span]) -> list[tuple[int, int, int]]:
+def ends(spans: tuple[EntrySpan, ...] | list[EntrySpan]) -> list[tuple[int, int, int]]:
     return [(span.ledger.ledger_id, span.first, span.last) for span in spans]
 
 
 def test_between_earliest_and_latest_lies_the_whole_ledger() -> None:
-    assert span_between(ledger(7, 10), 0, EARLIEST, LATEST) == Span(ledger(7, 10), 0, 0, 9)
+    assert span_between(ledger(7, 10), 0, EARLIEST, LATEST) == EntrySpan(ledger(7, 10), 0, 0, 9)
 
 
 def test_an_empty_ledger_has_no_span() -> None:
@@ -46,14 +46,14 @@ def test_an_empty_ledger_has_no_span() -> None:
 def test_both_ends_are_included_to_the_message() -> None:
     start = beginning_at(MessageId(7, 2, 0, 3))
     end = ending_with(MessageId(7, 5, 0, 1))
-    assert span_between(ledger(7, 10), 0, start, end) == Span(ledger(7, 10), 0, 2, 5, 3, 2)
+    assert span_between(ledger(7, 10), 0, start, end) == EntrySpan(ledger(7, 10), 0, 2, 5, 3, 2)
 
 
 def test_a_whole_entry_is_named_by_batch_index_minus_one() -> None:
-    assert beginning_at(MessageId(7, 2, 0)) == Place(7, 2, 0)
-    assert ending_with(MessageId(7, 2, 0)) == Place(7, 2, WHOLE)
-    assert beginning_behind(MessageId(7, 2, 0)) == Place(7, 3, 0)
-    assert beginning_behind(MessageId(7, 2, 0, 4)) == Place(7, 2, 5)
+    assert beginning_at(MessageId(7, 2, 0)) == ReadPosition(7, 2, 0)
+    assert ending_with(MessageId(7, 2, 0)) == ReadPosition(7, 2, WHOLE)
+    assert beginning_behind(MessageId(7, 2, 0)) == ReadPosition(7, 3, 0)
+    assert beginning_behind(MessageId(7, 2, 0, 4)) == ReadPosition(7, 2, 5)
 
 
 def test_ledgers_outside_of_the_bounds_have_no_span() -> None:
@@ -72,14 +72,14 @@ def test_nothing_lies_behind_the_last_entry() -> None:
 
 
 def test_a_segment_ends_where_the_ensemble_changes() -> None:
-    span = Span(ledger(7, 10, 4, 8), 0, 2, 8, skip=1, stop=3)
+    span = EntrySpan(ledger(7, 10, 4, 8), 0, 2, 8, skip=1, stop=3)
     found = list(by_segment(span))
     assert ends(found) == [(7, 2, 3), (7, 4, 7), (7, 8, 8)]
     assert [(each.skip, each.stop) for each in found] == [(1, WHOLE), (0, WHOLE), (0, 3)]
 
 
 def test_a_large_segment_is_read_by_several_tasks() -> None:
-    span = Span(ledger(7, 10, entry_size=100), 0, 0, 9)
+    span = EntrySpan(ledger(7, 10, entry_size=100), 0, 0, 9)
     assert [ends(task) for task in tasks([span], 300)] == [
         [(7, 0, 1)],
         [(7, 2, 4)],
@@ -89,12 +89,12 @@ def test_a_large_segment_is_read_by_several_tasks() -> None:
 
 
 def test_small_segments_of_a_partition_are_read_by_one_task() -> None:
-    spans = [Span(ledger(each, 2), 0, 0, 1) for each in (1, 2, 3)]
+    spans = [EntrySpan(ledger(each, 2), 0, 0, 1) for each in (1, 2, 3)]
     assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1), (2, 0, 1)], [(3, 0, 1)]]
 
 
 def test_many_small_ledgers_are_shared_out_however_small_they_are() -> None:
-    spans = [Span(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(10_000)]
+    spans = [EntrySpan(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(10_000)]
     sizes = [len(task) for task in tasks(spans, 32 * MIB)]
     assert sum(sizes) == 10_000
     assert set(sizes[:-1]) == {-(-4 * MIB // OPEN_COST)}
@@ -103,19 +103,19 @@ def test_many_small_ledgers_are_shared_out_however_small_they_are() -> None:
 def test_planning_looks_at_each_piece_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
 
-    def counted(span: Span) -> int:
+    def counted(span: EntrySpan) -> int:
         nonlocal looks
         looks += 1
         return 1
 
-    monkeypatch.setattr(Span, "size_bytes", property(counted))
-    spans = [Span(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(2000)]
+    monkeypatch.setattr(EntrySpan, "size_bytes", property(counted))
+    spans = [EntrySpan(ledger(each, 1, entry_size=1), 0, 0, 0) for each in range(2000)]
     tasks(spans, 32 * MIB)
     assert looks <= 3 * len(spans)
 
 
 def test_partitions_never_meet_in_one_task() -> None:
-    spans = [Span(ledger(each, 2), each, 0, 1) for each in (1, 2)]
+    spans = [EntrySpan(ledger(each, 2), each, 0, 1) for each in (1, 2)]
     assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1)], [(2, 0, 1)]]
 
 
@@ -127,7 +127,7 @@ def test_tasks_read_every_entry_once_and_in_order(
     ledgers: list[tuple[int, int]], split_bytes: int
 ) -> None:
     spans = [
-        Span(ledger(number, entries, entry_size=size), number % 2, 0, entries - 1)
+        EntrySpan(ledger(number, entries, entry_size=size), number % 2, 0, entries - 1)
         for number, (entries, size) in enumerate(ledgers)
     ]
     read = [
