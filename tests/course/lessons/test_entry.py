@@ -52,7 +52,7 @@ def zero_for_nothing_confirmed(entry: Entry, digest: Digest) -> bytes:
         (zero_for_nothing_confirmed, "Bytes 16 to 23 are the last add confirmed"),
         (digest_of_payload_only, "are the digest (of header and payload)"),
         (digest_at_the_end, "are the digest (of header and payload)"),
-        (no_digest, "makes an entry of 32 + 8 + 5 bytes; yours has 37"),
+        (no_digest, "makes an entry of 32 + 8 + 0 bytes; yours has 32"),
     ],
 )
 def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
