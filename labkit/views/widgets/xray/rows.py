@@ -21,16 +21,16 @@ class ByteRow(NamedTuple):
     left_out: int = 0
 
 
-class FieldKey(NamedTuple):
+class Field(NamedTuple):
     """The key of a span's colour.  A length word and an entry's length have different ones."""
 
     name: str
     is_word: bool
 
 
-def field_of(span: Span) -> FieldKey | None:
+def field_of(span: Span) -> Field | None:
     """The field of a span; None for zeros without meaning."""
-    return None if span.value == "zeros" else FieldKey(span.name, span.size == LENGTH_WORD)
+    return None if span.value == "zeros" else Field(span.name, span.size == LENGTH_WORD)
 
 
 def rows_of(piece: Piece, width: int) -> Iterator[ByteRow]:
