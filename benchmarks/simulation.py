@@ -2,7 +2,7 @@
 
     python -m benchmarks.simulation
 
-replaces all tables of docs/simulation.md; `--quick` only prints the first, and `--mistakes`
+replaces all tables of tools/search/results.md; `--quick` only prints the first, and `--mistakes`
 replaces only that of the mistakes.  Of runs and shrinking processor time counts, not the time on
 the wall: other work on the machine must not matter.
 """
@@ -28,7 +28,7 @@ from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
-_PAGE = Path(__file__).parent.parent / "docs" / "simulation.md"
+_PAGE = Path(__file__).parent.parent / "tools" / "search" / "results.md"
 _REPEATS = 5
 _SEEDS = 40
 _TIMERS = 200_000

@@ -50,6 +50,22 @@ def test_each_link_of_a_notebook_and_of_a_document_leads_to_a_file() -> None:
     assert lost == []
 
 
+def test_the_architecture_names_modules_classes_and_functions_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    code = re.findall(
+        r"`((?:system|worlds|views|course|cli)/[\w/.]*|[A-Z]\w+(?:\.\w+)?|[a-z]\w*)`", text
+    )
+    lost, module = [], ""
+    for name in code:
+        if "/" in name:
+            lost += [] if (ROOT / "labkit" / name).exists() else [name]
+            module = (ROOT / "labkit" / name).read_text() if name.endswith(".py") else ""
+        elif module:
+            parts = name.split(".")
+            lost += [name for part in parts if not re.search(rf"(?:class|def) {part}\b", module)]
+    assert lost == []
+
+
 def text_of(path: Path) -> str:
     """What a person reads in the file as Markdown."""
     if path.suffix == ".md":

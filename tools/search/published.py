@@ -9,7 +9,7 @@
     python -m tools.search.published --again FIRST LAST SETTING
         try the seeds from FIRST to LAST - 1 once more, those whose writers have another SETTING
 
-All but the first replace a part of docs/simulation.md.
+All but the first replace a part of tools/search/results.md.
 """
 
 import argparse

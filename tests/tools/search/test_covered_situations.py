@@ -47,5 +47,5 @@ def test_a_calm_run_gets_into_no_trouble() -> None:
 
 
 def test_the_page_says_how_many_there_are() -> None:
-    page = Path(__file__).parents[3] / "docs" / "simulation.md"
+    page = Path(__file__).parents[3] / "tools" / "search" / "results.md"
     assert f"lists {len(SITUATIONS)} of them" in page.read_text(encoding="utf-8")
