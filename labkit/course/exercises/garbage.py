@@ -217,7 +217,7 @@ def worth(learner: Worth) -> str:
     def chosen_of(logs: list[EntryLogMetadata], threshold: float) -> list[int]:
         chosen = learner(list(logs), threshold)
         if len(chosen) > len(logs) or not set(chosen) <= {log.log_id for log in logs}:
-            raise Refused(_NO_SUCH_LOG)
+            raise Refused(_worth_rule((logs, threshold), chosen))
         return chosen
 
     with patch.object(script, "logs_to_compact", chosen_of):

@@ -10,6 +10,7 @@ from labkit.course.runs.trial import must_survive
 from labkit.system.storage import journal, replay
 from labkit.system.storage.config import MIB
 from labkit.system.storage.journal import Journal, journal_ids
+from labkit.system.storage.journal import padding as padding_of
 from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord, JournalScan
 from labkit.system.storage.log_mark import LogMark
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -46,7 +47,7 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
     offset, alignment = case
     if (offset + len(pad)) % alignment:
         return _ALIGNED
-    return _SHORT if len(pad) > len(journal.padding(*case)) else _STEP_OVER
+    return _SHORT if len(pad) > len(padding_of(*case)) else _STEP_OVER
 
 
 @exercise(
@@ -58,10 +59,10 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
         "The zeros are what is left less 8; if that is negative, go on to the end of the next"
         " block: add the alignment once. Nothing left: no padding at all.",
     ),
-    like=journal.padding,
+    like=padding_of,
     cases=Cases(
         drawn.place_to_pad,
-        journal.padding,
+        padding_of,
         _padding_rule_of,
         why=lambda case: f"{-case[0] % case[1]} bytes are left before the next block.",
         judges_runs=True,
