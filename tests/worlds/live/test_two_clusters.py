@@ -16,7 +16,7 @@ from labkit.system.metadata.cookie import read_cookie
 from labkit.system.metadata.ledger_layout import FLAT, HIERARCHICAL
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.views.spark.bookkeeper.cluster import connected
-from labkit.views.spark.bookkeeper.directory import Directory
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.options import OptionError, read_options
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE
@@ -106,10 +106,10 @@ async def test_the_spark_source_finds_the_topics_of_the_cluster_that_is_named(bo
         read_options({"zookeeper": cluster.zookeeper, "topic": "in-the-first"}) for cluster in both
     ]
     async with connected(options[0]) as client:
-        assert await Directory(client, options[0]).chains()
+        assert await LedgerDirectory(client, options[0]).chains()
     async with connected(options[1]) as client:
         with pytest.raises(OptionError, match=r"no topic .*in-the-first in the cluster at"):
-            await Directory(client, options[1]).chains()
+            await LedgerDirectory(client, options[1]).chains()
 
 
 async def test_the_shell_asks_the_cluster_that_is_named(
