@@ -43,7 +43,8 @@ readlogmetadata, which takes it as hexadecimal.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
-Read `verbs` and `records` first.
+Read `verbs` and `records` first, then `command`, `folders`, `journal`, `entry_log`, `ledgers`,
+`files`, `consistency`, `rebuild`, `xray`, `lineage`, and `cluster/`.
 """
 
 ZOOKEEPER_PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"

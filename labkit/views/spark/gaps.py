@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-EntryPosition = tuple[int, int]
+Place = tuple[int, int]
 """Ledger and entry."""
-StepFunction = Callable[[EntryPosition | None, EntryPosition], tuple[EntryPosition, int]]
+StepFunction = Callable[[Place | None, Place], tuple[Place, int]]
 
 STATE = "last"
 GAPS = "partition int, entries long, missing long"
@@ -30,7 +30,7 @@ STATE_STORE = {
 }
 
 
-def step(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def step(last: Place | None, entry: Place) -> tuple[Place, int]:
     """The furthest place after this entry, and the number of entries missing before it.
 
     `last` None: no entry was seen yet, and the reader may have begun anywhere.
@@ -65,7 +65,7 @@ class GapDetector(StatefulProcessor):
         timerValues: object,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """A micro-batch of one partition."""
-        last: EntryPosition | None = None
+        last: Place | None = None
         if (kept := self._last.get()) is not None:
             ledger, entry = kept
             last = ledger, entry

@@ -42,6 +42,7 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
 
     def legend(self) -> Mark:
+        """The legend of the signs."""
         return legend()
 
     def choices(self) -> list[Message]:

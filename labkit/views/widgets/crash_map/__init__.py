@@ -37,9 +37,11 @@ class CrashMapView(SceneView):
         super().__init__()
 
     def scene(self) -> Mark:
+        """The map, and the crash of the chosen cell beside it."""
         return self.reel.beats[self._number_of(*self.at)].scene
 
     def legend(self) -> Mark:
+        """The legend of cells and columns."""
         return legend(self.crashes)
 
     def whole(self) -> Message:
@@ -50,6 +52,7 @@ class CrashMapView(SceneView):
         }
 
     def turned_to(self, number: int) -> None:
+        """Called when the browser shows another cell."""
         self.at = self.cells[number]
         self.open_at(self.reel.beats[number].at)
 

@@ -48,9 +48,11 @@ class MessageIdLineage(SceneView):
         self.redraw()
 
     def scene(self) -> Mark:
+        """The whole lineage, with the bytes on the chosen bookie."""
         return self.reel.beats[self._shown].scene
 
     def legend(self) -> Mark:
+        """The legend of the bytes' colours."""
         return self._legend
 
     def whole(self) -> Message:
@@ -58,6 +60,7 @@ class MessageIdLineage(SceneView):
         return self.of_choices(self.reel, self._shown)
 
     def turned_to(self, number: int) -> None:
+        """Called when the browser shows another copy."""
         self._shown = number
         self.open_at(self.reel.beats[number].at)
 

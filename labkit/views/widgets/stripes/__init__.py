@@ -48,9 +48,11 @@ class Stripes(SceneView):
     """The present state of the picture."""
 
     def scene(self) -> Mark:
+        """The matrix of entries and bookies, and beside it the three answers."""
         return stripes_scene(self.striping, self.entries)
 
     def legend(self) -> Mark:
+        """The legend of the cells."""
         return legend()
 
     def choices(self) -> list[Message]:

@@ -55,9 +55,11 @@ class XRay(SceneView):
         super().__init__()
 
     def scene(self) -> Mark:
+        """The last moment."""
         return self.reel.beats[-1].scene
 
     def legend(self) -> Mark:
+        """The legend of the bytes."""
         return legend()
 
     def svg(self) -> str:
