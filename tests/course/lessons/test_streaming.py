@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from labkit.course.exercises.streaming import RUNS, STREAMS, Calls
 from labkit.course.lessons import check
 from labkit.course.runs.stream_trial import WrongRows
-from labkit.views.spark.gaps import EntryPosition, step
+from labkit.views.spark.gaps import Place, step
 from tests.repeat import repeated_cases
 
 Store = Callable[[DataFrame, int, str], None]
-Step = Callable[[EntryPosition | None, EntryPosition], tuple[EntryPosition, int]]
+Step = Callable[[Place | None, Place], tuple[Place, int]]
 SINK, GAPS = "streaming.sink", "streaming.gaps"
 
 
@@ -101,28 +101,28 @@ def test_a_sink_that_spark_refuses_is_reported_in_one_line(spark: SparkSession) 
     assert "\n" not in card.message
 
 
-def turned_back(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def turned_back(last: Place | None, entry: Place) -> tuple[Place, int]:
     answer = step(last, entry)
     return entry, answer[1]
 
 
-def no_rollover(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def no_rollover(last: Place | None, entry: Place) -> tuple[Place, int]:
     if last is None or entry <= last:
         return last or entry, 0
     return entry, max(entry[1] - last[1] - 1, 0)
 
 
-def blind_beginnings(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def blind_beginnings(last: Place | None, entry: Place) -> tuple[Place, int]:
     if last is None or entry <= last or entry[0] != last[0]:
         return max(last or entry, entry), 0
     return step(last, entry)
 
 
-def from_zero(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def from_zero(last: Place | None, entry: Place) -> tuple[Place, int]:
     return step((entry[0], -1) if last is None else last, entry)
 
 
-def entries_alone(last: EntryPosition | None, entry: EntryPosition) -> tuple[EntryPosition, int]:
+def entries_alone(last: Place | None, entry: Place) -> tuple[Place, int]:
     """Goes by entry ids: an earlier ledger's entry is not known to be old."""
     if last is not None and entry[0] == last[0] and entry <= last:
         return last, 0
