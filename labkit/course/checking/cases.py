@@ -86,8 +86,8 @@ class Cases:
     what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
     an answer counts; ask: how a question is put, if not as a call; words: the question as it is
     shown, if not as a call; why: what a question shows; picture: draws a question and its answer;
-    first: ask before the stories, which then cannot tell more; judges_runs: a story that is refused
-    shows the rule that its wrong call broke, not its own; seed: of the drawing, from 1 on.
+    first: ask before the stories, which then cannot tell more; of_runs: the rules that a refused
+    story shows in the place of its own, if a call broke one; seed: of the drawing, from 1 on.
     """
 
     draw: Callable[[Draw], Arguments]
@@ -99,7 +99,7 @@ class Cases:
     why: Callable[[Arguments], str] | None = None
     picture: Callable[[Arguments, Any], Picture] | None = None
     first: bool = False
-    judges_runs: bool = False
+    of_runs: tuple[str, ...] = ()
     count: int = COUNT
     seed: int = 1
 
@@ -157,11 +157,13 @@ class WrongCalls:
 
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """The first that broke this rule; else the rule that was broken last, as the run that is
-        shown is about that one, and the first that broke it.
+        shown is about that one, and the first that broke it.  Rules of runs come before others.
         """
         if rule in self._first:
             return rule, self._first[rule]
-        return next(reversed(self._first.items()), None)
+        last = list(reversed(self._first.items()))
+        of_runs = [each for each in last if each[0] in self._cases.of_runs]
+        return next(iter(of_runs + last), None)
 
 
 def shown(value: object) -> str:

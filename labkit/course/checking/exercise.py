@@ -104,7 +104,7 @@ class Exercise:
             refused.counterexample = asked
             return
         refused.asked = asked
-        if self.cases and self.cases.judges_runs:
+        if self.cases and rule in self.cases.of_runs:
             refused.message = rule
 
     def ask_cases(self, learner: Any) -> None:

@@ -80,7 +80,7 @@ _TOO_EARLY = (
         drawn.failed_add,
         first_entry,
         lambda case, answer: _TOO_EARLY if answer <= case[0] else _TOO_LATE,
-        judges_runs=True,
+        of_runs=(_TOO_EARLY, _TOO_LATE),
     ),
 )
 def first(learner: FirstEntry) -> str:
@@ -164,7 +164,9 @@ def _resend_rule_of(case: Arguments, answer: bool) -> str:
         " there came from the bookie that is gone.",
     ),
     like=must_send,
-    cases=Cases(drawn.pending_entry, must_send, _resend_rule_of, judges_runs=True),
+    cases=Cases(
+        drawn.pending_entry, must_send, _resend_rule_of, of_runs=(_NOT_SENT, _STALE_ACK, _OUTSIDE)
+    ),
 )
 def resend(learner: MustSend) -> str:
     """Each pending entry goes to the new bookies of its write set, and only to these."""

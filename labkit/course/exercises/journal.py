@@ -65,7 +65,7 @@ def _padding_rule_of(case: Arguments, pad: bytes) -> str:
         padding_of,
         _padding_rule_of,
         why=lambda case: f"{-case[0] % case[1]} bytes are left before the next block.",
-        judges_runs=True,
+        of_runs=(_ALIGNED, _SHORT, _STEP_OVER),
     ),
 )
 def padding(learner: Padding) -> str:
@@ -198,13 +198,7 @@ def _removable_rule_of(case: Arguments, removed: list[int]) -> str:
         " Mind old[:-0].",
     ),
     like=removable_journals,
-    cases=Cases(
-        drawn.journals,
-        removable_journals,
-        _removable_rule_of,
-        counts=in_any_order,
-        judges_runs=True,
-    ),
+    cases=Cases(drawn.journals, removable_journals, _removable_rule_of, counts=in_any_order),
 )
 def removable(learner: Removable) -> str:
     """A journal goes only when replay never needs it again, and no sooner than configured."""

@@ -78,7 +78,9 @@ def _start_rule_of(case: Arguments, answer: int) -> str:
         " these numbers counts.",
     ),
     like=start,
-    cases=Cases(drawn.reports, start, _start_rule_of, judges_runs=True),
+    cases=Cases(
+        drawn.reports, start, _start_rule_of, of_runs=(_NO_ENTRY, _SKIPPED, _SEGMENT, _AGAIN)
+    ),
 )
 def starts(learner: Start) -> str:
     """Recovery starts to read after the highest entry that is certainly confirmed."""

@@ -37,7 +37,7 @@ def test_an_error_is_shown_with_the_learners_line() -> None:
         return helper(offset)
 
     message = check("journal.padding", answer).message
-    assert message.startswith("Your code raised KeyError: 512 in helper, line ")
+    assert message.startswith("Your code raised KeyError: 896 in helper, line ")
     assert message.endswith(': return {0: b""}[offset].')
 
 
@@ -100,7 +100,7 @@ def test_code_that_ends_the_program_does_not_leave_the_notebook(
 
 def test_what_a_function_prints_is_seen_once(capsys: pytest.CaptureFixture[str]) -> None:
     def talks(offset: int, alignment: int) -> bytes:
-        if offset == 512:
+        if offset == 896:
             print("at the first block")  # noqa: T201
         return padding(offset, alignment)
 
@@ -126,10 +126,10 @@ def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
         (lambda offset: b"", "Your function takes (offset); it must take (offset, alignment)."),
         (
             lambda o, a: None,
-            "padding(512, 512) must return bytes; yours returned None; is there a `return`?",
+            "padding(896, 512) must return bytes; yours returned None; is there a `return`?",
         ),
-        (lambda o, a: "", "padding(512, 512) must return bytes; yours returned '' (str)."),
-        (max, "max(512, 512) must return bytes; yours returned 512 (int)."),
+        (lambda o, a: "", "padding(896, 512) must return bytes; yours returned '' (str)."),
+        (max, "max(896, 512) must return bytes; yours returned 896 (int)."),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
