@@ -22,7 +22,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     is_worker = hasattr(session.config, "workerinput")
-    if is_worker or exitstatus != pytest.ExitCode.TESTS_FAILED or len(failed) > MOST:
+    # A collection that fails has no failed test.
+    if is_worker or exitstatus != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= MOST:
         return
     sys.stdout.write(f"\nonce more, alone: {len(failed)} failed beside other tests\n")
     sys.stdout.flush()

@@ -68,7 +68,9 @@ class KnownKeys:
             if not value or name in self.obeyed:
                 continue
             if refused is None:
-                similar = get_close_matches(name, (*self.obeyed, *self.refused), 1, _SIMILAR)
+                similar = get_close_matches(
+                    name, sorted((*self.obeyed, *self.refused)), 1, _SIMILAR
+                )
                 unused[name] = similar[0] if similar else ""
             elif bookie or refused.by == REFUSED:
                 refused.check(value)

@@ -176,7 +176,7 @@ def _refused() -> Iterator[RefusedKey]:
     for key in BOOKKEEPER_KEYS.refused.values():
         if key.by == REFUSED:
             yield replace(key, name=_OF_THE_CLIENT + key.name)
-    for name in BOOKKEEPER_KEYS.obeyed:
+    for name in sorted(BOOKKEEPER_KEYS.obeyed):
         if _OF_THE_CLIENT + name not in _OBEYED:
             why = "it is a bookie's, not its client's"
             yield RefusedKey(_OF_THE_CLIENT + name, REFUSED, (), why)
