@@ -11,8 +11,8 @@ from labkit.system.model.errors import BKIncorrectParameterException
     [
         ({"auditor_periodic_check_interval_s": -1}, "at least 0"),
         ({"lost_bookie_recovery_delay_s": -5}, "at least 0"),
-        ({"auditor_ledger_verification_percentage": 101}, "0 to 100"),
-        ({"auditor_ledger_verification_percentage": -1}, "0 to 100"),
+        ({"auditor_ledger_verification_percentage": 101}, "at most 100"),
+        ({"auditor_ledger_verification_percentage": -1}, "at least 0"),
         ({"rereplication_entry_batch_size": 0}, "at least 1"),
         ({"rw_rereplicate_backoff_ms": 0}, "at least 1"),
         ({"replication_rate_by_bytes": 0}, "at least 1, or -1"),
