@@ -69,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.verb not in _RUN_ANYWHERE:
             require_posix(f"`labkit {parsed.verb}`")
         return run(parsed)
-    except (LabkitError, MissingPart, OSError) as error:
+    except MissingPart as missing:
+        return _fail(str(missing))
+    except (LabkitError, OSError) as error:
         node = f"{parsed.id or parsed.verb}: " if parsed.verb in _NODES else ""
         return _fail(f"{node}{with_advice(error)}")
     except _OutputError as failed:

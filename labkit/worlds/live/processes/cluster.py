@@ -28,7 +28,6 @@ from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.private import make_private, write_private
 from labkit.worlds.live.net import LOOPBACK, authority
 from labkit.worlds.live.new_client import at_random, new_client
-from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
 from labkit.worlds.live.processes.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.trace_stream import TraceStream
@@ -86,7 +85,11 @@ class LocalCluster:
                 f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
             )
         BOOKKEEPER_KEYS.require_used(autorecovery or {})
-        PULSAR_KEYS.require_used(broker_conf or {})
+        if broker_conf:
+            # Brokers' tokens need PyJWT and cryptography, which take long to import.
+            from labkit.worlds.live.processes.broker_config import PULSAR_KEYS  # noqa: PLC0415
+
+            PULSAR_KEYS.require_used(broker_conf)
         self._bookie_keys = _NO_AUTORECOVERY if autorecovery is None else autorecovery
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
