@@ -55,6 +55,7 @@ def test_the_architecture_names_modules_classes_and_functions_that_exist() -> No
     code = re.findall(
         r"`((?:system|worlds|views|course|cli)/[\w/.]*|[A-Z]\w+(?:\.\w+)?|[a-z]\w*)`", text
     )
+    assert len(code) > 40
     lost, module = [], ""
     for name in code:
         if "/" in name:

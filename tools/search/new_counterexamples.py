@@ -11,12 +11,12 @@ from labkit.worlds.sim.explore.shrink import Shrunk, shrink
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 _SHRUNK_OF = 3
-"""How many findings are shrunk; the smallest is kept."""
+"""How many findings are shrunk."""
 
 
 def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
-    """Search `seed_count` drawn scenarios for ones that break the variant's promise, and shrink the
-    first few; None if there are none.  Raises KeyboardInterrupt at Ctrl-C.
+    """Search random scenarios with seeds below `seed_count` for runs that break the variant's
+    promise, shrink the first few, and return the smallest, or None.  Raises `KeyboardInterrupt`.
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
@@ -28,7 +28,7 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """The order of scenarios: short ones are better, most of all without the metadata store."""
+    """Sort key of scenarios: those without the metadata store first, then the shortest."""
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 

@@ -140,15 +140,15 @@ class Cases:
 
 
 class WrongCalls:
-    """Those of a trial's calls that were answered wrong."""
+    """The calls of a trial that the learner's function answered incorrectly."""
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
         self._first: dict[str, WrongAnswer] = {}
-        """By the rule that the answer breaks; last the rule that was broken last."""
+        """The first wrong answer for each rule, the most recently broken rule last."""
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
-        """What the learner's function was asked and said."""
+        """Take a call of the learner's function and what it returned."""
         cases = self._cases
         if cases.ask is directly and cases.is_wrong(arguments, answer):
             rule = cases.rule_broken_by(arguments, answer)
@@ -156,8 +156,11 @@ class WrongCalls:
             self._first[rule] = known or cases.shown(self._name, arguments, answer)
 
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
-        """The first that broke this rule; else the rule that was broken last, as the run that is
-        shown is about that one, and the first that broke it.  Rules of runs come before others.
+        """Return this rule and the first call that broke it.
+
+        If no call broke it, return the rule that was broken most recently, because the run that is
+        shown ends there, and the first call that broke that one.  Rules that a run can break have
+        precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]

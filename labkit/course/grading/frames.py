@@ -31,7 +31,7 @@ class RemoteFrame:
     arrow: bytes
 
     def within(self, spark: SparkSession) -> DataFrame:
-        """The table as a DataFrame of this session."""
+        """Return the table as a DataFrame of the given Spark session."""
         return spark.createDataFrame(pa.ipc.open_stream(self.arrow).read_all())
 
 
@@ -182,8 +182,9 @@ class RemoteSession:
 
 
 def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """Call the job with DataFrames of this session, and run what it returns.  A job that stores
-    into `Files` gets them as a folder, and what it returns is the folder after that.
+    """Call the job with DataFrames of the given Spark session, and run what it returns.
+
+    A job that stores into `Files` gets them as a folder; the folder is then the result.
     """
     arguments = [
         each.within(spark) if isinstance(each, RemoteFrame) else each for each in arguments

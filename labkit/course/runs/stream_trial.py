@@ -65,7 +65,7 @@ _far: ContextVar[Any] = ContextVar("_far", default=None)
 
 @contextmanager
 def asked_in(far: Any) -> Iterator[None]:
-    """Ask jobs in this session, such as one of another process, while inside."""
+    """Run jobs in the given Spark session, which may belong to another process, while inside."""
     before = _far.set(far)
     try:
         yield

@@ -88,7 +88,7 @@ class Auditor:
         self._delay_s = self._delay_version = -1
         """The lost-bookie delay, and its node's version; -1 before it was read."""
         self._is_requested = False
-        """Whether an audit was requested and has not been made yet."""
+        """Whether an audit was requested and is still to be done."""
         self._audit_at = inf
         self._bookie_check = PeriodicCheck(
             config.auditor_periodic_bookie_check_interval_s, self._audit

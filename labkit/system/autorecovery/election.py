@@ -26,7 +26,7 @@ _VOTE = "V_"
 
 
 async def win_election(store: MetadataStore, bookie_id: str) -> bool:
-    """Cast a vote and wait until it is the oldest: from then on this session holds the office.
+    """Cast a vote and wait until it is the oldest: from then on this node is the auditor.
 
     Returns whether the cluster had an auditor before.  Raises `MetadataUnavailableError` when the
     vote is gone, and the session with it.

@@ -5,9 +5,9 @@
     entries at a         many are        targets that should
     time                 being stored    have it
 
-While some entries are stored, the next ones are read.  An entry that was read in a request of its
-own is stored when it arrives, if the window has room: a slow bookie delays no entry that another
-one gives.
+The next entries are read while the previous ones are stored.  An entry that was requested by
+itself is stored as soon as it arrives, if the window has room, so a slow bookie does not delay
+entries that come from other bookies.
 
 In BookKeeper: `client/LedgerFragmentReplicator.java`.
 """
@@ -28,11 +28,11 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Of one read: little memory, and enough that its costs are shared by many entries."""
+"""Size of one read: small in memory, and large enough to share its costs among many entries."""
 
 
 class EntryUnreadableException(BKReadException):
-    """No bookie gives the entry (`entry_id`), so its copies cannot be made."""
+    """No bookie returned the entry (`entry_id`), so it cannot be copied."""
 
     def __init__(self, message: str, entry_id: int) -> None:
         super().__init__(message)
@@ -46,10 +46,10 @@ async def copy_fragment(
     context: ClientContext,
     config: AutoRecoveryConfig,
 ) -> None:
-    """Copy what is missing at places of a fragment to the target of each place.
+    """Copy the missing entries of a fragment to the new bookie of each place in its ensemble.
 
-    Returns when every target has all its copies, durably.  Raises `EntryUnreadableException` and
-    what the targets answer; then nothing more is sent.
+    Return when every target has stored all its copies durably.  Raises
+    `EntryUnreadableException`, and the error of a target; nothing more is sent after that.
     """
     window = CopyWindow(config)
     writer = FragmentWriter(ledger, short, targets, context, window)
@@ -86,9 +86,9 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Begin to read the next entries that a target should have; None after the last.
+        """Start reading the next entries that a target should have; return None after the last.
 
-        The result has one of them or more.  Raises `EntryUnreadableException`.
+        The task returns one or more of them.  Raises `EntryUnreadableException`.
         """
         left = filter(self._writer.targets_of, range(first, self._short.fragment.last + 1))
         entry_ids = [*islice(left, self._window.size)]
@@ -121,9 +121,9 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """The entries that are being stored: how many may be at a time, and how many bytes a second.
+    """Bounds the entries that are being stored at a time, and the bytes stored per second.
 
-    `changed` is set whenever a target has answered or a read is done.
+    `changed` is set when a target responds and when a read ends.
     """
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
@@ -135,7 +135,7 @@ class CopyWindow:
         self._unacked: dict[int, int] = {}
         """For each entry: how many targets have not acknowledged it."""
         self._error: BKException | None = None
-        """What a target answered, if it failed."""
+        """The error of the first target that failed."""
 
     @property
     def has_room(self) -> bool:
@@ -144,18 +144,18 @@ class CopyWindow:
         return not is_full and self._error is None and self._next_at <= self._now()
 
     async def until_room(self) -> None:
-        """Return when one more entry may be stored.  Raises what a target answered."""
+        """Return when one more entry may be stored.  Raises the error of a target."""
         while not self.has_room:
             await self.until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._next_at - self._now()) > 0:
                 await asyncio.sleep(pause_s)
 
     async def until_empty(self) -> None:
-        """Return when all targets have all entries.  Raises what a target answered."""
+        """Return when all targets have all entries.  Raises the error of a target."""
         await self.until(lambda: not self._unacked)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Return when the condition holds.  Raises what a target answered."""
+        """Return when the condition holds.  Raises the error of a target."""
         while self._error is None and not condition():
             self.changed.clear()
             await self.changed.wait()
@@ -163,13 +163,13 @@ class CopyWindow:
             raise self._error
 
     def add(self, entry_id: int, target_count: int) -> None:
-        """The entry is being stored on so many targets."""
+        """Add an entry that is being stored on `target_count` targets."""
         self._unacked[entry_id] = target_count
 
     def acknowledge(self, entry_id: int, size: int) -> None:
-        """One more target has stored the entry, `size` bytes."""
+        """Note that one more target has stored the entry of `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # From now if it fell behind: unused time is not saved up for a burst.
+            # Not before now: unused time must not add up to a burst.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -177,7 +177,7 @@ class CopyWindow:
         self.changed.set()
 
     def fail(self, error: BKException) -> None:
-        """A target has failed, so the copy fails: the first error counts."""
+        """End the copy with the error of a target; the first error is kept."""
         self._error = self._error or error
         self.changed.set()
 
@@ -204,13 +204,13 @@ class FragmentWriter:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         # The ledger may be fenced on the target, which takes only recovery adds then.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # Kept: a connection gives the answers of all adds that share a function together.
+        # One function per target: a connection reports the adds that share a function together.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._in_turn = [
             [b for place, b in targets.items() if short.fragment.is_stored(entry_id, place)]
             for entry_id in range(len(short.fragment.ensemble))
         ]
-        """The targets of the first entries; after them they repeat."""
+        """The targets of the first E entries; the pattern repeats after them."""
         self._stored_early: set[int] = set()
 
     def targets_of(self, entry_id: int) -> list[str]:
@@ -226,7 +226,7 @@ class FragmentWriter:
     async def store(self, entry: Entry) -> None:
         """Store an entry as soon as the window has room, unless it was stored early.
 
-        Raises what a target answered.
+        Raises the error of a target.
         """
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
@@ -251,7 +251,7 @@ class FragmentWriter:
     def _stored(
         self, bookie: str, stored: Sequence[tuple[int, int]], error: BKException | None
     ) -> None:
-        """Entries, each with the size of its copy, are on a target, or are not."""
+        """Handle a target's response for entries, each with the size of its copy."""
         if self._recorder.listening:
             kind, note = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
             for entry_id, _ in stored:

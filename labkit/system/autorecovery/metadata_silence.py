@@ -32,7 +32,7 @@ class MetadataSilence:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
         """How long bookies have to register again after a silence, in seconds."""
         self.began_at = self.answers_since = _now()
-        """When this session began, and when its current unbroken run of answers began."""
+        """When the metadata session began, and since when the store has been responding."""
         self.settled_at = self.began_at
         """When the list can be believed again, on the event loop's clock."""
         self.count = 0

@@ -1,11 +1,11 @@
-"""The bookies that an auditor misses, and since when.
+"""The registered bookies that are missing, and since when.
 
     registered --- goes ---> missing --- comes back ---> registered
                                 |
                                 +------- audited ------> lost: no longer known
 
-An absence counts from the end of the metadata store's last silence on, as the store may have ended
-the sessions of bookies that run (`metadata_silence`).
+An absence is counted from the end of the metadata store's last silence, because the store may have
+expired the sessions of running bookies (`metadata_silence`).
 """
 
 from collections.abc import Collection, Iterable
@@ -23,7 +23,7 @@ class MissingBookies:
         self.known: dict[str, None] = {}
         """The bookies that are registered, or are missing and do not yet count as lost."""
         self.since: dict[str, float] = {}
-        """Those of them that are missing, and since when."""
+        """The missing ones, and since when."""
         self._silence = silence
         self._silence_count = silence.count
         """How many silences of the metadata store were taken into account."""
@@ -47,10 +47,10 @@ class MissingBookies:
             self._not_before = now + self._silence.grace_s
 
     def update(self, alive: Collection[str], now: float) -> None:
-        """Take over the list of the registered bookies.
+        """Update from the list of registered bookies.
 
-        When a bookie comes back after a silence, the others get the full grace period again; each
-        bookie does that once, so it ends.
+        If a bookie comes back after a silence, the others get the full grace period again.  Each
+        bookie causes this only once, so the wait ends.
         """
         is_back = [b for b in self.since if b in alive and b not in self._came_back]
         if not self.is_up_to_date:
@@ -71,11 +71,13 @@ class MissingBookies:
 
     @property
     def settled_at(self) -> float:
-        """When missing bookies may count as lost, at the earliest."""
+        """The earliest time at which missing bookies may count as lost."""
         return max(self._not_before, self._silence.settled_at)
 
     def audited(self, gone_meanwhile: Iterable[str], now: float) -> None:
-        """Forget the missing bookies, whose ledgers are marked; others went during the audit."""
+        """Forget the missing bookies, whose ledgers are now marked, and start counting those that
+        left during the audit.
+        """
         for bookie in self.since:
             del self.known[bookie]
         self.since = dict.fromkeys(gone_meanwhile, now)

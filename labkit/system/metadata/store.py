@@ -105,7 +105,7 @@ class MetadataStore(Protocol):
         """
 
     async def sync(self) -> None:
-        """Return when this session's reads see all that any client had changed before the call.
+        """Return when reads by this client see every change that was made before the call.
 
         Reads are answered by one of ZooKeeper's servers, which may be behind the others.  So who
         deletes what a list does not have calls this first.

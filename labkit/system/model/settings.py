@@ -8,8 +8,8 @@
         def __post_init__(self) -> None:
             check_ranges(self)
 
-A key and a range are written once, beside the field.  `InvalidSettingException` names the fields;
-whoever read them from a file lets it name the file's keys instead.
+Each key and each range is written once, beside its field.  `InvalidSettingException` names fields;
+code that has read the settings from a file replaces them by the file's keys.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,10 @@ _SETTING = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a field: its key in the configuration file, "" if it has none, how many of
-    the field's units are one of the file's, and the range of its value.
+    """The key of a field in the configuration file, and the range of its values.
+
+    key: "" if a file cannot set the field.  unit: how many of the field's units make one of the
+    file's, such as 1000 for a field in ms and a key in s.
     """
 
     key: str
@@ -34,7 +36,7 @@ class Setting:
     at_most: float | None = None
     multiple_of: int = 1
     or_else: float | None = None
-    """A value outside the range that is allowed, too, such as -1 for "no limit"."""
+    """One more allowed value outside the range, such as -1 for "no limit"."""
 
     def allows(self, value: Any) -> bool:
         """Whether the value is in the range."""
@@ -46,7 +48,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """The range in words."""
+        """The range as text, for an error."""
         words = f"at least {self.at_least}"
         if self.at_most is not None:
             words += f" and at most {self.at_most}"
@@ -80,8 +82,10 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """A setting in an error: in a rule, `{field}` stands for "name is value", `{field.name}` and
-    `{field.value}` for one of the two.
+    """The name and the value of a setting, as an error shows them.
+
+    In a rule, `{field}` becomes "name is value"; `{field.name}` and `{field.value}` become one of
+    the two.
     """
 
     name: str
@@ -92,9 +96,9 @@ class Named(NamedTuple):
 
 
 class InvalidSettingException(BKIncorrectParameterException):
-    """Settings are out of their range or contradict each other.
+    """A setting is out of its range, or two settings contradict each other.
 
-    `rule` says which and why, with fields of `settings` in braces (see `Named`).
+    `rule` is the message, with fields of `settings` in braces (see `Named`).
     """
 
     def __init__(self, settings: Any, rule: str) -> None:
@@ -103,10 +107,10 @@ class InvalidSettingException(BKIncorrectParameterException):
         self.rule = rule
 
     def __str__(self) -> str:
-        return self.said_of({})
+        return self.message({})
 
-    def said_of(self, named: Mapping[str, Named]) -> str:
-        """The message, with other names and values for some fields."""
+    def message(self, named: Mapping[str, Named]) -> str:
+        """Return the message with other names and values for some fields."""
         own = {
             it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
         }

@@ -48,6 +48,6 @@ async def keep_recovering(
                 await session.stop()
         except MetadataUnavailableError as error:
             ports.recorder.record("autorecovery.restarted", note=str(error))
-        # Whatever ended this session may have ended those of bookies, too.
+        # Whatever ended the metadata session may have ended those of bookies, too.
         follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)

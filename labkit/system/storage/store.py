@@ -325,21 +325,21 @@ class LedgerStore:
     # Rules, which a subclass may change
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        """Put every record of a journal from the mark on into the memtable; returns its end."""
+        """Replay a journal from the mark on into the memtable; return where the journal ends."""
         batch_bytes = min(BATCH_BYTES, self.config.skip_list_size_limit)
         return replay_journal(disk, mark, batch_bytes, self.replay_records, self.recorder)
 
     def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
-        """Do again what the records of the journal at `path` say."""
+        """Apply records of the journal at `path`."""
         apply_records(records, path, self.ledgers, self.replayed_keys, self._replay_entries)
 
     def is_stored(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
-        """Whether index and entry log have the entry whole.
+        """Return whether the index points to a complete copy of the entry in the entry log.
 
-        If so, its copy there stays: a record torn over preallocated zeros can carry any entry's
-        ids. But where only the last process ended, that copy may be one that it had not synced, or
-        could not sync.  So before the mark passes the record, the log is synced, and the location
-        is written again.
+        Such a copy is kept, because a journal record that was torn over preallocated zeros can
+        carry the ids of any entry.  If only the process died, the copy may not be synced, or its
+        sync may have failed.  So the log is synced, and the location is written again, before
+        LastLogMark passes the record.
         """
         location = ledger.index.location(entry_id)
         held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)

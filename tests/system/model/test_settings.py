@@ -55,7 +55,7 @@ def test_nan_is_in_no_range() -> None:
 def test_a_rule_names_fields_as_the_user_wrote_them() -> None:
     error = InvalidSettingException(Sizes(), "{size}, above {limit.value}; lower {size.name}")
     assert str(error) == "size is 8, above -1; lower size"
-    assert error.said_of({"size": Named("sizeMB", "0x8")}) == (
+    assert error.message({"size": Named("sizeMB", "0x8")}) == (
         "sizeMB is 0x8, above -1; lower sizeMB"
     )
 

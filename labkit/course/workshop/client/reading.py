@@ -94,7 +94,7 @@ def _try_case(
 def _judge_error(said: object, errors: list[type[BKException]], case: str) -> None:
     if not isinstance(said, BKException):
         raise Refused(
-            f"No bookie gives the entry; `read_entry` must raise, not give {said!r}.", case
+            f"No bookie returned the entry, so `read_entry` must raise; it returned {said!r}.", case
         )
     all_deny = all(issubclass(error, PROVES_ABSENCE) for error in errors)
     if isinstance(said, PROVES_ABSENCE) and not all_deny:

@@ -12,16 +12,15 @@
     AWAITS_CONNECT   yes      yes   -     -              -                     -
     CONNECTED        -        yes   yes   yes            yes                   yes
     CHALLENGED       -        yes   yes   yes            yes                   yes
-    REFUSED          -        yes   yes   -              answered by the       -
-                                                         refusal's reason
+    REFUSED          -        yes   yes   -              yes, gets the reason  -
     CLOSED           -        -     -     -              -                     -
 
 A client that sends a command that its state does not allow is disconnected.  Once it has sent
 CONNECT, a request of a type that this broker does not know gets an ERROR instead.
 
-REFUSED exists because Pulsar's C++ client takes an ERROR in place of CONNECTED for a broken
-connection, and silently tries again.  So every client gets CONNECTED, and one that did not prove
-its identity learns the reason from its first requests, which are the two in the table.
+REFUSED exists because Pulsar's C++ client treats an ERROR instead of CONNECTED as a broken
+connection and silently reconnects.  So every client gets CONNECTED, and a client that did not prove
+its identity gets the reason in response to its first request, one of the two in the table.
 
 Independently of its state, a client must show that it is alive.  At each check:
 
@@ -41,7 +40,7 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 
 
 class ConnectionState(Enum):
-    """What the broker knows of the client."""
+    """How far a client has come in proving its identity, or that it is gone."""
 
     AWAITS_CONNECT = auto()
     CONNECTED = auto()
@@ -68,7 +67,7 @@ ALLOWED_COMMANDS: Mapping[ConnectionState, Collection[int]] = {
 
 
 class Liveness(Enum):
-    """When the client has last sent something."""
+    """Whether the client has sent anything since the last checks."""
 
     HEARD = auto()
     QUIET = auto()

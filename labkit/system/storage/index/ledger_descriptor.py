@@ -3,8 +3,8 @@
     in the index's header    master key, fence, explicit LAC: durable by the journal at once, and by
                              the index file from the next flush on
     in the index             where each entry is in the entry logs
-    in this process only     whether the key is in the journal, whether entries arrived since the
-                             last garbage collection, and the LastAddConfirmed read last
+    in memory only           whether the key is in the journal, whether entries were added since
+                             the last garbage collection, and the LastAddConfirmed at the last query
 
 In BookKeeper: `bookie/LedgerDescriptorImpl.java`, `bookie/FileInfo.java`.
 """
@@ -25,7 +25,7 @@ class LedgerDescriptor:
         self.key_in_journal = False
         """Whether this process has written the master key into the journal."""
         self.got_entries = False
-        """Whether entries were added since garbage collection last checked."""
+        """Whether entries were added since the last garbage collection."""
         self.confirmed_by_entry = (-1, -1)
         """The last entry at the latest query, and the LastAddConfirmed that it carries."""
 
@@ -50,5 +50,5 @@ class LedgerDescriptor:
         self.index.header = self.index.header._replace(fenced=True)
 
     def set_explicit_lac(self, body: bytes) -> None:
-        """Keep the explicit LAC that the writer sent last."""
+        """Store the writer's latest explicit LAC."""
         self.index.header = self.index.header._replace(explicit_lac=body)

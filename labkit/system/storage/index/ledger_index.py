@@ -102,10 +102,10 @@ class WrittenIndex(NamedTuple):
 class LedgerIndex:
     """A ledger's index file, and the changes that are not in the file yet.
 
-    Changed locations are in memory until the next flush; a few others are read at a time.
+    Changed locations stay in memory until the next flush; other locations are read when needed.
 
-    Invariants: the header's master key never changes; a location is set only once the entry's bytes
-    are in the entry log.
+    Invariants: the master key in the header never changes; a location is set only after the entry
+    was written to the entry log.
     """
 
     __slots__ = (

@@ -164,7 +164,7 @@ class SpanRows:
 def _plain_payload(
     metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int
 ) -> bytes:
-    """The payload of an entry, unpacked: a client compresses all messages of a batch together.
+    """Return the decompressed payload of an entry; a batch is compressed as a whole.
 
     A chunk of a large message stays as it is: its client compressed the whole message, then cut it.
     Raises `PayloadError` for encrypted and damaged ones.

@@ -97,8 +97,8 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
 
 @contextmanager
 def errors_name_keys(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Let an error of settings name what the user wrote in place of their fields: the option of
-    the command line if it sets the field, else the file's key, with the value as written.
+    """Make an `InvalidSettingException` name what the user wrote instead of fields: the option if
+    the command line set the field, otherwise the key in the file, with the value as written there.
     """
     try:
         yield
@@ -110,4 +110,4 @@ def errors_name_keys(properties: Mapping[str, str], options: object = None) -> I
                 named[field.name] = Named(f"--{field.name.replace('_', '-')}", value)
             else:
                 named[field.name] = Named(key, properties.get(key) or value)
-        raise BKIncorrectParameterException(error.said_of(named)) from None
+        raise BKIncorrectParameterException(error.message(named)) from None

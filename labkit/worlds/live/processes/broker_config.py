@@ -127,7 +127,7 @@ class _BrokerFile:
         return place_of_option(option, keys, named.chroot + named.ledgers_root, named.layout)
 
     def _named_place(self) -> MetadataPlace | None:
-        """The place that the file names; None if it names none."""
+        """Return the metadata place that the file configures, or None."""
         uri = self.bookkeeper_metadata_service_uri
         topics = self.metadata_store_url.removeprefix("zk:") or self.zookeeper_servers
         if not topics:

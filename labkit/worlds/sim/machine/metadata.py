@@ -106,7 +106,7 @@ class SimMetadataStore:
         return names
 
     async def sync(self) -> None:
-        """Wait for the server that answers this session to have caught up."""
+        """Wait until the server to which the client is connected has caught up."""
         await self._ask("sync")
 
     def on_new_session(self, action: Callable[[], None]) -> None:

@@ -7,7 +7,6 @@ at the same time.  So a search that finds the known mistakes might find an unkno
 
 from collections.abc import Callable
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.scenarios.variations import LEDGER_VARIATIONS, varied
@@ -75,13 +74,7 @@ def _slow_cluster(draw: ScenarioRandom, bookies: int) -> Cluster:
         bookies,
         flush_interval_ms=500,
         session_timeout_ms=500,
-        autorecovery=AutoRecoveryConfig(
-            auditor_periodic_check_interval_s=draw.one_of(0, 2),
-            lost_bookie_recovery_delay_s=draw.one_of(0, 1, 3),
-            open_ledger_rereplication_grace_period_ms=draw.one_of(200, 2000),
-            rw_rereplicate_backoff_ms=200,
-            lock_release_of_failed_ledger_grace_period_ms=2000,
-        ),
+        autorecovery=draw.autorecovery(0, 1, 3),
     )
 
 

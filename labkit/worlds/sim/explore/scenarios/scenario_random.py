@@ -3,6 +3,7 @@
 import random
 from typing import TypeVar
 
+from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, Moment, On
 
@@ -87,6 +88,16 @@ class ScenarioRandom:
     def node(self) -> str:
         """A bookie or a client."""
         return self._random.choice((*self._bookies, *self._clients))
+
+    def autorecovery(self, *lost_bookie_delays_s: int) -> AutoRecoveryConfig:
+        """Autorecovery that reacts within seconds, as runs last seconds."""
+        return AutoRecoveryConfig(
+            auditor_periodic_check_interval_s=self.one_of(0, 2),
+            lost_bookie_recovery_delay_s=self.one_of(*lost_bookie_delays_s),
+            open_ledger_rereplication_grace_period_ms=self.one_of(200, 2000),
+            rw_rereplicate_backoff_ms=200,
+            lock_release_of_failed_ledger_grace_period_ms=2000,
+        )
 
     def link(self) -> tuple[str, str]:
         """The sender and the receiver of a link: mostly a bookie and a client."""

@@ -4,7 +4,6 @@ hangs, lost bookies, unloading.
 
 from dataclasses import replace
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom, rounded
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Reset, Unload
@@ -104,13 +103,7 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     A bookie is taken for lost while a topic's ledger is open, so that a worker fences the broker
     that writes to it.
     """
-    config = AutoRecoveryConfig(
-        auditor_periodic_check_interval_s=draw.one_of(0, 2),
-        lost_bookie_recovery_delay_s=draw.one_of(0, 0, 1),
-        open_ledger_rereplication_grace_period_ms=draw.one_of(200, 2000),
-        rw_rereplicate_backoff_ms=200,
-        lock_release_of_failed_ledger_grace_period_ms=2000,
-    )
+    config = draw.autorecovery(0, 0, 1)
     cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=config)
     gone = Crash(
         draw.one_of(*cluster.names[:3]),
